@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from dph.results.view.app import access_for, serve
-from dph.results.view.served_runs import ServedRuns
+from dph.results.view import ServedRuns, access_for, serve
 
 
 @contextlib.contextmanager

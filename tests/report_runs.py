@@ -1,5 +1,7 @@
 """Evaluated runs for reports, made without a model: GRPO loses a problem and its styles."""
 
+import base64
+import gzip
 import json
 import re
 
@@ -206,3 +208,8 @@ def write_log(path, method, seed, steps=40):
         for step in range(1, steps + 1)
     ]
     write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def unpacked(letters):
+    """The value that the page has packed."""
+    return json.loads(gzip.decompress(base64.b64decode(letters)))

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from dph.results.report.answers import unpacked
+from report_runs import unpacked
 
 PROBLEMS = 24
 
@@ -48,7 +48,7 @@ def test_two_files_become_a_full_report_in_one_command(dph, files):
     ]
     page = (files / "report.html").read_text()
     assert "solved by Base model alone" in page
-    assert "Solved by the baseline alone" in page
+    assert "Solved by the base model alone" in page
     letters = page.split('id="answers-0-0"')[1].split(">", 1)[1].split("<", 1)[0]
     piece = unpacked(letters.strip())
     assert piece["problems"][0] == {"prompt": "What is 0 + 0?", "fields": {"answer": "0"}}
@@ -72,9 +72,9 @@ def test_a_diagnosis_names_what_only_the_baseline_solved(dph):
     code, out, _ = dph("diagnose", "trained.jsonl", "--against", "base.jsonl")
     assert code == 0
     assert "no metrics.jsonl" not in out
-    assert "solved by the baseline and by no answer of the run" in out
+    assert "solved by the base model and by no answer of the run" in out
     assert "12 were right too seldom to be lost each by itself" in out
-    assert "solved by the baseline alone: 10 of 12" in out
+    assert "solved by the base model alone: 10 of 12" in out
 
 
 def test_lost_problems_are_shown_with_the_answers_of_both(document, files):

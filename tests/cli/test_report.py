@@ -56,7 +56,7 @@ def test_bad_input_gets_one_clear_line(refusal, runs, monkeypatch, words, messag
 
 def test_without_the_extra_it_says_what_to_install(refusal, runs, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "dph.results.view.app", raising=False)
+    monkeypatch.delitem(sys.modules, "dph.results.view", raising=False)
     assert f"uvicorn is missing: {install_command('view')}" in refusal("view", runs)
 
 

@@ -61,7 +61,7 @@ def quickstart(
 
 def _picture(summary: dict[str, Any], out: Path) -> Path:
     """Draw ``quickstart.png`` and return its path."""
-    from dph.results.charts.quickstart_picture import quickstart_picture
+    from dph.results.charts.picture import quickstart_picture
     from dph.runs.directory import RunDirectory, read_metrics
 
     metrics = {name: read_metrics(RunDirectory(out / name).metrics) for name in summary["methods"]}

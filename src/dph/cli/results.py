@@ -116,10 +116,9 @@ def view(
     from dph.errors import SettingsError
 
     try:
-        from dph.results.view.app import access_for, serve
+        from dph.results.view import ServedRuns, access_for, serve
     except ModuleNotFoundError as error:
         raise SettingsError(f"{error.name} is missing: {install_command('view')}") from error
-    from dph.results.view.served_runs import ServedRuns
 
     access = access_for(host, name or (), ask=token)
     served = ServedRuns(runs, title=title, seed=seed)
@@ -183,8 +182,8 @@ def figure(
 
     require_picture(out)
     require_out_file(out)
-    from dph.results.figure.figures import paper_figure
-    from dph.results.figure.models import FigureRequest
+    from dph.results.paper import paper_figure
+    from dph.results.paper_models import FigureRequest
 
     asked = FigureRequest(places=runs, sets=set_names or (), k=k, seed=seed, apart=apart)
     drawing = paper_figure(kind.value, asked)
@@ -246,8 +245,8 @@ def table(
 
     if out is not None:
         require_out_file(out)
-    from dph.results.figure.models import FigureRequest
-    from dph.results.figure.tables import paper_table
+    from dph.results.paper import paper_table
+    from dph.results.paper_models import FigureRequest
 
     asked = FigureRequest(places=runs, sets=set_names or (), seed=seed, apart=apart)
     made = paper_table(kind.value, asked, ks)

@@ -15,18 +15,17 @@ from dph._base.tables import Frame, data_frame, html_table
 from dph.errors import DataError
 from dph.records import Outcome
 from dph.results.charts.text_table import TableNumber
-from dph.results.diagnosis.changes import Change
-from dph.results.diagnosis.run_diagnosis import Diagnosis
+from dph.results.diagnosis.run_diagnosis import Diagnosis, diagnosis_document
 from dph.results.diagnosis.run_diagnosis import diagnose as diagnose_run
 from dph.results.read.found_runs import the_run
 from dph.results.read.run_results import RunResults, read_set_problems
 from dph.results.report.answers import Limits
 from dph.results.report.page import write_report
 from dph.results.report.report_data import read_report
-from dph.results.verdict import RunVerdict, ways_left
+from dph.results.report.verdicts import verdict_against
 from dph.results.vocabulary import metric_title, set_title
-from dph.runs.evaluate.evaluated_runs import compare as compare_runs
-from dph.runs.evaluate.evaluated_runs import counted
+from dph.runs.evaluate.comparison import compare as compare_scores
+from dph.runs.evaluate.evaluated_runs import counted, default_ks, pass_at_k_band, read_runs
 from dph.runs.evaluate.samples_file import GREEDY_INDEX
 from dph.runs.stage_costs import RunCost, run_cost
 
@@ -54,7 +53,6 @@ class LoadedRun:
 
     @property
     def path(self) -> Path:
-        """Its directory."""
         return self.results.path
 
     @property
@@ -123,11 +121,12 @@ class LoadedRun:
             DataError: it was not evaluated, or a problem file is malformed.
         """
         found, _ = read_set_problems({self.results: self.results.recipe})
-        changes = self._changes
+        sets = {} if self._diagnosis is None else self._diagnosis.sets
+        changes = {(name, one.problem_id): one for name, of in sets.items() for one in of.problems}
         rows = []
         for (set_name, problem_id), counts in _counts(self.results.answers(texts=False)).items():
             problem = found.get(set_name, {}).get(problem_id)
-            change = changes.get((set_name, problem_id), {})
+            change = changes.get((set_name, problem_id))
             rows.append(
                 {
                     "set": set_name,
@@ -135,23 +134,11 @@ class LoadedRun:
                     "prompt": None if problem is None else _text(problem.prompt),
                     "answer": None if problem is None else json.dumps(dict(problem.answer)),
                     **counts,
-                    **change,
+                    "base_correct": change and change.baseline_correct,
+                    "change": change and change.change.value,
                 }
             )
         return data_frame(pa.Table.from_pylist(rows, schema=_PROBLEMS), arrow=arrow)
-
-    @property
-    def _changes(self) -> dict[tuple[str, str], dict[str, Any]]:
-        if self._diagnosis is None:
-            return {}
-        return {
-            (name, one.problem_id): {
-                "base_correct": one.baseline_correct,
-                "change": str(one.change.value),
-            }
-            for name, of_set in self._diagnosis.sets.items()
-            for one in of_set.problems
-        }
 
     @cached_property
     def _diagnosis(self) -> Diagnosis | None:
@@ -167,14 +154,15 @@ class LoadedRun:
         base = self.results.base
         if base is None:
             raise DataError(self.results.why_alone or f"{self.path} is an initial policy")
-        rows = compare_runs(base.path, self.path)
-        found = cast(Diagnosis, self._diagnosis)
-        return RunVerdict(
-            run=self.path.name,
-            baseline=base.path.name,
-            rows=[row for row in rows if row.run == str(self.path)],
-            ways=ways_left(self.results.evaluation, base.evaluation),
-            lost={name: len(of_set.of(Change.LOST)) for name, of_set in found.sets.items()},
+        scores = read_runs([base.path, self.path], ())
+        first, mine = scores.values()
+        rows = compare_scores(scores, None, default_ks(scores), seed=0)
+        return verdict_against(
+            (self.path.name, base.path.name),
+            [row for row in rows if row.run == str(self.path)],
+            {name: pass_at_k_band(mine[name], of, seed=0) for name, of in first.items()},
+            (self.results.evaluation, base.evaluation),
+            diagnosis_document(cast(Diagnosis, self._diagnosis))["sets"],
         ).sentence()
 
     def _repr_html_(self) -> str:
@@ -214,25 +202,18 @@ def report(
     return Path(out)
 
 
-_NUMBER = {name: pa.float64() for name in ("value", "lo", "hi")}
 _SCORES = pa.schema(
     {
-        "set": pa.string(),
-        "metric": pa.string(),
+        **{name: pa.string() for name in ("set", "metric")},
         "k": pa.int64(),
-        **_NUMBER,
-        "problems": pa.int64(),
-        "samples": pa.int64(),
+        **{name: pa.float64() for name in ("value", "lo", "hi")},
+        **{name: pa.int64() for name in ("problems", "samples")},
     }
 )
 _PROBLEMS = pa.schema(
     {
-        "set": pa.string(),
-        "problem_id": pa.string(),
-        "prompt": pa.string(),
-        "answer": pa.string(),
-        "samples": pa.int64(),
-        "correct": pa.int64(),
+        **{name: pa.string() for name in ("set", "problem_id", "prompt", "answer")},
+        **{name: pa.int64() for name in ("samples", "correct")},
         "greedy_correct": pa.bool_(),
         "base_correct": pa.int64(),
         "change": pa.string(),
@@ -241,16 +222,15 @@ _PROBLEMS = pa.schema(
 
 
 def _score_rows(of: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    intervals = of["ci95"]
-    flat = {name: of[name] for name in ("greedy", "mean") if of.get(name) is not None}
-    flat |= {f"{_PASS}{k}": value for k, value in of["pass_at_k"].items()}
-    more = ("keep", "explore", "cut_off", "effective_styles")
-    flat |= {name: of[name] for name in more if of.get(name) is not None}
-    for name, value in flat.items():
-        lo, hi = intervals.get(name, (None, None))
-        is_pass = name.startswith(_PASS)
+    passes = {f"{_PASS}{k}": value for k, value in of["pass_at_k"].items()}
+    names = ("greedy", "mean", *passes, "keep", "explore", "cut_off", "effective_styles")
+    for name in names:
+        value, is_pass = passes.get(name, of.get(name)), name in passes
+        if value is None:
+            continue
+        lo, hi = of["ci95"].get(name, (None, None))
         yield {
-            "metric": _PASS.removesuffix("_") + "_k" if is_pass else name,
+            "metric": "pass_at_k" if is_pass else name,
             "k": int(name.removeprefix(_PASS)) if is_pass else None,
             "value": float(value),
             "lo": lo,
@@ -280,13 +260,9 @@ def _score_table(scores: pa.Table) -> str:
     head = ("set", *(metric_title(m if k is None else f"{_PASS}{k}") for m, k in metrics))
     by_set: dict[str, dict[tuple[str, int | None], str]] = {}
     for row in rows:
-        as_percent = row["metric"] != "effective_styles"
-        scale = 100 if as_percent else 1
-        number = TableNumber(
-            value=scale * row["value"],
-            low=None if row["lo"] is None else scale * row["lo"],
-            high=None if row["hi"] is None else scale * row["hi"],
-        )
+        scale = 1 if row["metric"] == "effective_styles" else 100
+        value, low, high = (row[n] and scale * row[n] for n in ("value", "lo", "hi"))
+        number = TableNumber(value=value, low=low, high=high)
         by_set.setdefault(row["set"], {})[row["metric"], row["k"]] = str(number)
     return html_table(
         head,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dph.results.charts.picture import Picture
-from dph.results.figure.figures import paper_figure
-from dph.results.figure.models import FigureRequest
+from dph.results.paper import paper_figure
+from dph.results.paper_models import FigureRequest
 
 __all__ = ["pass_at_k", "progress", "retention", "strengths", "styles"]
 

@@ -51,12 +51,10 @@ class FinishedRun:
 
     @property
     def directory(self) -> Path:
-        """The run's."""
         return self.results.path
 
     @property
     def why_alone(self) -> str | None:
-        """Why the evaluation of its initial policy is not known."""
         return self.results.initial.why_none or None
 
 
@@ -95,16 +93,13 @@ def read_finished_run(directory: Path) -> FinishedRun:
 
 def shared_recipe(recipe: Recipe) -> str:
     """The resolved recipe as TOML, with the last name of every path; names on the Hub stay."""
-    return tomli_w.dumps(_shared(tomllib.loads(recipe_toml(recipe)), ""))
+    return tomli_w.dumps(_without_directories(tomllib.loads(recipe_toml(recipe)), ""))
 
 
-def _shared(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    return {name: _value(value, f"{prefix}{name}") for name, value in table.items()}
-
-
-def _value(value: Any, key: str) -> Any:
+def _without_directories(value: Any, key: str) -> Any:
     if isinstance(value, dict):
-        return _shared(value, f"{key}.")
+        start = f"{key}." if key else ""
+        return {name: _without_directories(one, start + name) for name, one in value.items()}
     if pattern_of(key) not in PLACES:
         return value
     return [_last(one) for one in value] if isinstance(value, list) else _last(value)
@@ -124,7 +119,7 @@ def write_card(run: FinishedRun, path: Path | None = None) -> Path:
     """Write the card of a run, atomically, and return its path: ``README.md`` in its directory.
 
     Raises:
-        DataError: another file lies there, or a card that somebody has made their own.
+        DataError: there is another file, or a card that was edited.
     """
     path = path or run.directory / FILE
     if path.exists() and not is_ours(path):
@@ -195,9 +190,9 @@ def _measured(run: FinishedRun) -> Iterator[str]:
 def _origin(run: FinishedRun) -> Iterator[str]:
     recipe = run.recipe
     yield f"- initial policy: {_initial(recipe)}"
-    yield f"- training problems: `{_file(recipe.data.train)}`"
+    yield f"- training problems: `{hub_file(recipe.data.train) or recipe.data.train.name}`"
     for name, one in recipe.data.sets.items():
-        yield f"- evaluation set {set_label(name)}: `{_file(one.path)}`"
+        yield f"- evaluation set {set_label(name)}: `{hub_file(one.path) or one.path.name}`"
     yield f"- method: `{recipe.method}`, seed {recipe.seed}, checkpoint `{run.checkpoint.name}`"
     if cost := cost_words(cost_document(run_cost(run.directory, recipe))):
         yield f"- cost of all stages: {cost}"
@@ -208,10 +203,6 @@ def _origin(run: FinishedRun) -> Iterator[str]:
         source = run.pool.source
         yield f"- weights of the initial policy: SHA-256 `{source.model_fingerprint}`"
         yield f"- training problems: SHA-256 `{source.prompts_fingerprint}`"
-
-
-def _file(path: Path) -> str:
-    return str(hub_file(path) or path.name)
 
 
 def _use(name: str) -> str:
@@ -231,10 +222,10 @@ _WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 def push(run: FinishedRun, name: str, *, private: bool = False) -> str:
     """Upload weights, tokenizer, card and recipe in one commit, and return its address.
 
-    The repository is made if need be, ``private`` then; weights that lay there under other names
-    are gone. An adapter is merged into the weights that it was trained on. A card in the run's
-    directory that somebody has made their own is uploaded as it is.
-    Nothing of the optimizer, of prompts or of answers is uploaded, and no path of this machine.
+    The repository is made if it does not exist (``private``); older weights under other names are
+    deleted. An adapter is merged into the weights that it was trained on. A card in the run's
+    directory that was edited is uploaded unchanged. Nothing of the optimizer, of prompts or of
+    answers is uploaded, and no path of this machine.
 
     Raises:
         SettingsError: ``name`` is not of the form org/name.
@@ -249,9 +240,17 @@ def push(run: FinishedRun, name: str, *, private: bool = False) -> str:
         _uploading(name),
         bars_for_people(),
     ):
-        content: dict[str, Path | bytes] = {**files, **_written(run, name)}
+        own = run.directory / FILE
+        kept = own.is_file() and not is_ours(own)
+        card: Path | bytes = own if kept else model_card(run, name=name).encode()
+        recipe = shared_recipe(run.recipe).encode()
+        content: dict[str, Path | bytes] = {**files, FILE: card, "recipe.toml": recipe}
         api.create_repo(name, private=private, exist_ok=True)
-        gone = [path for path in api.list_repo_files(name) if _is_weight(path, content)]
+        gone = [
+            path
+            for path in api.list_repo_files(name)
+            if path not in content and any(fnmatch(path, pattern) for pattern in _WEIGHTS)
+        ]
         commit = api.create_commit(
             name,
             operations=[
@@ -293,15 +292,3 @@ def _uploading(name: str) -> Iterator[None]:
     except RuntimeError as error:  # huggingface_hub's own, around what went wrong
         cause = str(error.__cause__ or "").strip().splitlines()
         raise ModelError(f"push to {name}: {error} {cause[0] if cause else ''}".rstrip()) from error
-
-
-def _written(run: FinishedRun, name: str) -> dict[str, Path | bytes]:
-    own = run.directory / FILE
-    kept = own.is_file() and not is_ours(own)
-    card: Path | bytes = own if kept else model_card(run, name=name).encode()
-    return {FILE: card, "recipe.toml": shared_recipe(run.recipe).encode()}
-
-
-def _is_weight(path: str, content: dict[str, Path | bytes]) -> bool:
-    """Whether weights lie there that the new ones do not replace."""
-    return path not in content and any(fnmatch(path, pattern) for pattern in _WEIGHTS)

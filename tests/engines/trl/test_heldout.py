@@ -15,8 +15,8 @@ from dph.engines.trl import PassAtKCallback
 from dph.engines.trl.heldout import TrainerSampler, _can_sample_here
 from dph.errors import CheckpointError, ModelError, SettingsError
 from dph.model.sampler.base import SampleRequest, SamplingParameters
-from dph.results.figure.models import FigureRequest, read_progress
 from dph.results.notebook import report
+from dph.results.paper_models import FigureRequest, read_progress
 from dph.results.read.found_runs import compared_runs
 from dph.runs.evaluate.samples_file import read_samples
 from dph.tasks.environments import Environment, EnvironmentVerifier

@@ -3,7 +3,7 @@ from importlib.resources import files
 
 import pytest
 
-from dph.results.charts.palette import DARK, contrast, fills, looks, looks_by_method, on_dark
+from dph.results.vocabulary import DARK, contrast, fills, looks, looks_by_method, on_dark
 from results.charts.synthetic import NAMES
 
 KNOWN = ("base", "grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition")

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from dph.records import Outcome
-from dph.results.diagnosis.style_counts import StyleCounts
+from dph.results.diagnosis.styles import StyleCounts
 from dph.runs.evaluate.samples_file import SAMPLES, write_samples
 from dph.runs.evaluate.scores import SetScores
 

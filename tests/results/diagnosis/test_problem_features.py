@@ -6,7 +6,7 @@ from scipy.stats import hypergeom
 
 from dph.errors import DataError
 from dph.records import Problem
-from dph.results.diagnosis.problem_features import (
+from dph.results.diagnosis.features import (
     Feature,
     Features,
     over_represented,
@@ -70,8 +70,8 @@ def test_a_column_that_some_problems_lack_is_a_feature_and_objects_are_told_of()
 def test_the_baselines_accuracy_is_a_feature_without_a_file_of_problems():
     found = problem_features(None, HALF)
     assert [f.name for f in found.features] == [
-        "baseline accuracy = 0%",
-        "baseline accuracy = over 25% to 50%",
+        "base model's accuracy = 0%",
+        "base model's accuracy = over 25% to 50%",
     ]
     np.testing.assert_array_equal(found.held[0], HALF == 0)
 

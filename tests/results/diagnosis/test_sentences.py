@@ -5,8 +5,12 @@ import pytest
 
 from dph.records import Problem
 from dph.results.diagnosis.changes import Change, Levels
-from dph.results.diagnosis.sentences import set_sentences
-from dph.results.diagnosis.set_diagnosis import SetQuestions, diagnose_set, name_features
+from dph.results.diagnosis.set_diagnosis import (
+    SetQuestions,
+    diagnose_set,
+    name_features,
+    set_sentences,
+)
 from results.diagnosis.models import Model, a_model, samples_of, scores_of
 
 LEVELS = Levels(lost=0.01, gained=0.01, styles=0.01, totals=0.01, features=0.01)
@@ -40,12 +44,36 @@ def test_of_two_draws_of_one_model_only_the_numbers_are_told():
 def test_totals_are_told_where_they_are_named():
     worse = changed(chances=BASE.chances * (np.arange(100) >= 30)[:, None])
     told = sentences(diagnosed(worse, BASE))
-    assert "solved by the baseline and by no answer of the run" in told["solved_before_alone"].text
+    assert (
+        "solved by the base model and by no answer of the run" in told["solved_before_alone"].text
+    )
     assert "correct_answers" in told
     assert "solved_after_alone" not in told
     back = sentences(diagnosed(BASE, worse))
     assert "solved_after_alone" in back
     assert "solved_before_alone" not in back
+
+
+def test_a_fall_that_too_few_answers_were_drawn_for_is_told_with_how_many_would_do():
+    """A fall from 6 of 8 to none is not named among twelve problems with 6 of 16 right."""
+    before, after = np.array([6, *[4] * 11]), np.array([0, *[2] * 11])
+
+    def found(times):
+        samples, sides = 8 * times, []
+        for counts in (after, before):
+            right = np.arange(samples) < times * counts[:, None]
+            sides.append((samples_of(np.zeros(right.shape, int), right), scores_of(right)))
+        return diagnose_set(
+            *("dev", *sides, None), SetQuestions(ks=[8], levels=LEVELS, resamples=20)
+        )
+
+    assert sentences(found(1))["too_few_answers"].text == (
+        "8 answers each are too few to name a lost problem of dev: p0000 fell from 6/8 to 0/8, and "
+        "with 16 it would be named."
+    )
+    assert not found(1).of(Change.LOST)
+    assert [one.problem_id for one in found(2).of(Change.LOST)] == ["p0000"]
+    assert "too_few_answers" not in sentences(found(2))
 
 
 def test_named_features_are_told_and_others_are_not():
@@ -93,5 +121,5 @@ def test_what_is_told_of_the_lost_is_of_the_lost_alone():
     assert all(row.named for row in name_features(found, 1.0).features)
     assert found.features
     assert np.isclose(
-        found.pass_at_k[8].by_problem.total.mean(), found.pass_at_k[8].parts["total"].mean
+        found.pass_at_k[8].by_problem["total"].mean(), found.pass_at_k[8].parts["total"].mean
     )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dph.errors import SettingsError
-from dph.results.diagnosis.style_counts import paired_style_counts, smallest_rate, style_changes
+from dph.results.diagnosis.styles import paired_style_counts, smallest_rate, style_changes
 from results.diagnosis.models import a_model, counts_of, drawn_counts, samples_of, scores_of
 
 STYLE = np.array([[0, 0, 1], [1, 2, 2]])

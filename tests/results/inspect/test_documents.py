@@ -9,7 +9,7 @@ from dph._base.files import read_json
 from dph.cli import main
 from dph.errors import DataError
 from dph.records import Problem
-from dph.results.inspect import LogHead, is_scored, log_sample, target_of, write_inspect_logs
+from dph.results.inspect import log_sample, target_of, write_inspect_logs
 from dph.runs.evaluate.samples_file import read_samples
 from report_runs import HOSTILE, make_runs
 
@@ -77,12 +77,7 @@ def test_a_bad_gold_leaves_no_score_and_one_of_unknown_form_is_shown_whole():
         "problem_id": "p", "sample_index": 0, "text": "2", "tokens": 1, "finished": False,
         "outcome": "BAD_GOLD", "reward": 0.0, "reason": "no such table", "style": None,
     }  # fmt: skip
-    assert not is_scored(row)
-    head = LogHead(
-        task="dev", run="r", model="m", when="2026-01-01T00:00:00+00:00", digest="d", epochs=1,
-        sample_ids=("p",), metrics={}, ci95={}, generation={}, metadata={},
-    )  # fmt: skip
-    sample = log_sample(head, None, row, 1)
+    sample = log_sample(None, row, model="m", uuid="u")
     assert sample["scores"] == {}
     assert sample["output"]["choices"][0]["stop_reason"] == "max_tokens"
     problem = Problem(problem_id="p", prompt="?", answer={"tests": [1, 2]})

@@ -2,7 +2,8 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem
-from dph.results.report.answers import Limits, PackedSet, Words, excerpts, packed, unpacked
+from dph.results.report.answers import Limits, NumberedTexts, PackedSet, excerpts, packed
+from report_runs import unpacked
 
 
 def row(index, text, outcome="CORRECT", **more):
@@ -25,13 +26,13 @@ ROWS = [row(-1, "a"), row(0, "b", "WRONG"), row(1, "a"), row(2, "b", "WRONG"), r
 def packed_set(rows=None, *, limits=None, tokens=None, changes=None, problems=2):
     ids = [f"p{i}" for i in range(problems)]
     return PackedSet(
-        "dev",
-        ids,
-        {"p0": Problem(problem_id="p0", prompt="one?", answer={"gold": "x"})},
-        {"r0": dict.fromkeys(ids, rows or ROWS)},
+        name="dev",
+        problem_ids=ids,
+        problems={"p0": Problem(problem_id="p0", prompt="one?", answer={"gold": "x"})},
+        groups={"r0": dict.fromkeys(ids, rows or ROWS)},
         changes=changes or {},
-        outcomes=Words(list(Outcome)),
-        styles=Words(),
+        outcomes=NumberedTexts(list(Outcome)),
+        styles=NumberedTexts(),
         tokens=tokens or {},
         limits=limits or Limits(),
     )

@@ -7,14 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.results.charts.palette import Look
 from dph.results.over_seeds import mean_over_seeds
-from dph.results.report.charts import training_charts
+from dph.results.report.charts import report_charts, training_charts
 from dph.results.report.page import write_report
-from dph.results.report.page_tables import of_seeds, verdict_lines
 from dph.results.report.report_data import SeedGroup, read_report
 from dph.results.report.run_table import differing_settings, run_table
-from dph.results.report.set_charts import report_charts
+from dph.results.report.verdicts import of_seeds, verdict_lines
+from dph.results.vocabulary import Look
 from dph.runs.evaluate.samples_file import read_samples, write_samples
 from report_runs import SAMPLES, SETS, make_runs
 

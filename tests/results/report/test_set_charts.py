@@ -1,11 +1,7 @@
 """Charts of sets: what their titles state, what their legends name, and what points look like."""
 
-from dph.results.charts.palette import looks
-from dph.results.report.set_charts import (
-    front_chart,
-    reach_finding,
-    traded_finding,
-)
+from dph.results.report.charts import ComparedSet, front_chart
+from dph.results.vocabulary import looks
 from results.charts.synthetic import comparison_row
 
 
@@ -13,7 +9,8 @@ def test_runs_are_told_apart_by_the_palettes_markers_and_the_legend_names_those_
     names = ["base", "dph_js", "dph_f", "grpo"]
     rows = [comparison_row(of, name) for name in names for of in ("greedy", "pass_at_8")]
     labels = {name: name.upper() for name in names}
-    chart = front_chart("dev", rows, 8, labels, looks(names), names[:3])
+    of = ComparedSet(name="dev", rows=rows, labels=labels, told=names)
+    chart = front_chart(of, looks(names), shown=names[:3])
     shape = chart.spec["layer"][-1]["encoding"]["shape"]
     assert shape["scale"]["domain"] == chart.columns["label"] == list(labels.values())
     assert len(set(shape["scale"]["range"])) == 4
@@ -33,9 +30,13 @@ def rows_of(**moved):
     return found
 
 
+def compared(name, told=LABELS, **moved):
+    return ComparedSet(name=name, rows=rows_of(**moved), labels=LABELS, told=list(told))
+
+
 def test_a_title_says_who_is_above_and_below_and_a_tie_is_a_tie():
     def title(**moved):
-        return reach_finding("in_domain", rows_of(**moved), LABELS, list(LABELS))
+        return compared("in_domain", **moved).reach_finding()
 
     assert title(r1=(0, -0.2), r2=(0, 0.2), r3=(0, 0.05)) == (
         "In domain, Pass@8: GRPO below Base model, DPH-F above it"
@@ -48,13 +49,13 @@ def test_a_title_says_who_is_above_and_below_and_a_tie_is_a_tie():
 
 
 def test_a_title_says_who_paid_for_better_first_answers():
-    rows = rows_of(r1=(0.3, -0.2), r2=(0.3, 0.0), r3=(0.0, -0.2))
-    assert traded_finding("dev", rows, 8, LABELS, list(LABELS)) == (
+    moved = {"r1": (0.3, -0.2), "r2": (0.3, 0.0), "r3": (0.0, -0.2)}
+    assert compared("dev", **moved).traded_finding(8) == (
         "Dev \N{EN DASH} GRPO: better first answers for fewer problems within reach; "
         "DPH-F: better first answers, no reach lost beyond chance; "
         "DAPO: fewer problems within reach"
     )
-    tie = traded_finding("dev", rows_of(r1=(0, 0), r2=(0, 0)), 8, LABELS, list(LABELS))
+    tie = compared("dev", r1=(0, 0), r2=(0, 0)).traded_finding(8)
     assert tie == "Dev \N{EN DASH} no run can be told from Base model"
-    alone = traded_finding("dev", rows, 8, LABELS, ["r0", "r3"])  # of what is not told: nothing
+    alone = compared("dev", ["r0", "r3"], **moved).traded_finding(8)
     assert alone == "Dev \N{EN DASH} DAPO: fewer problems within reach"

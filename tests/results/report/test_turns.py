@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from dph.records import Turn
-from dph.results.report.page_tables import turn_facts
+from dph.results.report.page import turn_facts
 from dph.tasks.environments import ToolResult, turns_text
 
 ANSWER, CALL = Turn("", "a"), Turn("", "CALL look()")

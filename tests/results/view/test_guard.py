@@ -3,7 +3,7 @@ import re
 import pytest
 
 from dph.errors import SettingsError
-from dph.results.view.app import Access, access_for, is_loopback
+from dph.results.view import Access, access_for, is_loopback
 from live_server import request, serving
 from report_runs import make_runs
 

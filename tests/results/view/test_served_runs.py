@@ -6,7 +6,7 @@ import os
 import pytest
 
 from dph.errors import DataError
-from dph.results.view.served_runs import LOGS, ServedRuns, state_of
+from dph.results.view import LOGS, ServedRuns, state_of
 from dph.runs.evaluate.samples_file import read_samples, write_samples
 from live_server import request, serving, wait_for
 from report_runs import make_runs

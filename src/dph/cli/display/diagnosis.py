@@ -1,4 +1,4 @@
-"""Output of ``dph diagnose`` for people; ``dph.results.diagnosis.sentences`` is for machines."""
+"""Output of ``dph diagnose`` for people."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -7,8 +7,8 @@ from dph.cli.display.output import table_of, table_text, wrapped
 from dph.results.charts.text_table import one_line, percent, points
 from dph.results.diagnosis.changes import Change, ProblemChange
 from dph.results.diagnosis.run_diagnosis import Diagnosis
-from dph.results.diagnosis.sentences import set_sentences
-from dph.results.diagnosis.set_diagnosis import PARTS, SetDiagnosis
+from dph.results.diagnosis.set_diagnosis import SetDiagnosis, set_sentences
+from dph.results.diagnosis.styles import PARTS
 from dph.results.vocabulary import set_label
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _counts_table(found: SetDiagnosis) -> "Table":
     titles = ["problems", *(change.value for change in Change), "right answers"]
     return _table(
         "in brackets: 95% range of two draws of one model",
-        [*titles, "solved by the baseline alone", "by the run alone"],
+        [*titles, "solved by the base model alone", "by the run alone"],
         [cells],
     )
 
@@ -113,7 +113,7 @@ def _problem_tables(found: SetDiagnosis, most: int) -> Iterator["Table"]:
     if found.solved_before_alone and most:
         shown = found.solved_before_alone[:most]
         yield _table(
-            f"solved by the baseline alone: {len(shown)} of {len(found.solved_before_alone)}",
+            f"solved by the base model alone: {len(shown)} of {len(found.solved_before_alone)}",
             ["problem", "baseline", "run", ""],
             ([*_counts(one), one.change.value] for one in shown),
         )

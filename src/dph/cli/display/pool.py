@@ -1,6 +1,7 @@
 """A pool in a few lines: how often problems were solved, its sides, and what the answers were."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def pool_text(pool: Path, manifest: "Manifest") -> str:
             f"max_tokens = {manifest.source.max_tokens}"
         )
     if (found := _complementarity(pool)) is not None:
-        from dph.results.diagnosis.sentences import complementarity_text
+        from dph.results.diagnosis.set_diagnosis import complementarity_text
 
         lines.append(f"styles: {complementarity_text(found)}")
     if missing := shortage(counts):
@@ -68,7 +69,7 @@ def _complementarity(pool: Path) -> "Complementarity | None":
     import pyarrow.parquet as pq
 
     from dph.results.diagnosis.complementarity import complementarity
-    from dph.results.diagnosis.style_counts import pool_style_counts
+    from dph.results.diagnosis.styles import pool_style_counts
     from dph.runs.presample.pool import SAMPLES
 
     counts = pool_style_counts(
@@ -89,6 +90,6 @@ def pool_json(path: Path, manifest: "Manifest") -> dict[str, Any]:
         "problems": counts.prompts,
         **counts.model_dump(mode="json", exclude_unset=True, exclude={"prompts"}),
         "cut_off": cut_off_share(counts),
-        "complementarity": found and found.document(),
+        "complementarity": found and asdict(found),
         "shortage": f"{missing}: {likely_cause(manifest)}" if missing else None,
     }

@@ -4,12 +4,15 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from dph.results.charts.palette import MOST_STYLES, Look, band_opacity, fills
 from dph.results.vocabulary import (
     BASE,
     K_AXIS,
+    MOST_STYLES,
     STEP_AXIS,
     STRENGTH_AXIS,
+    Look,
+    band_opacity,
+    fills,
     interval_of,
     metric_title,
     unique_labels,
@@ -52,12 +55,10 @@ def run_channels(looks: Looks, colours: Sequence[str] = ()) -> dict[str, Spec]:
 
 
 def nominal(field: str, **more: Any) -> Spec:
-    """A channel of names."""
     return {"field": field, "type": "nominal", **more}
 
 
 def quantity(field: str, title: str | None, **more: Any) -> Spec:
-    """A channel of numbers."""
     return {"field": field, "type": "quantitative", "title": title, **more}
 
 
@@ -71,7 +72,6 @@ def over(title: str, ticks: Sequence[float] = ()) -> Spec:
 
 
 def values(title: str | None, *, percent: bool) -> Spec:
-    """The vertical axis."""
     axis = {"format": PERCENT if percent else ".6~g", "tickCount": 5}
     return quantity("value", title, scale={"zero": False}, axis=axis)
 
@@ -155,24 +155,20 @@ CONFIG = config(
 """Looks of pictures; the font is the one that vl-convert brings."""
 
 
-def _rows(lines: Mapping[str, Sequence[Point]], *, marks: int = 50) -> list[Spec]:
-    """Rows of lines by label, with about ``marks`` markers on each."""
-    return [
+def _lines(
+    lines: Mapping[str, Sequence[Point]], looks: Looks, x: Spec, y: Spec, *, marks: int = 50
+) -> Spec:
+    """A panel's data and layers, with about ``marks`` markers on a line."""
+    called = unique_labels(looks)
+    rows = [
         {
-            "run": name, "x": x, "value": value, "marked": i % max(1, len(points) // marks) == 0,
+            "run": called[name], "x": x, "value": value,
+            "marked": i % max(1, len(points) // marks) == 0,
             "lo": interval and interval[0], "hi": interval and interval[1],
         }
         for name, points in lines.items()
         for i, (x, value, interval) in enumerate(points)
     ]  # fmt: skip
-
-
-def _lines(
-    lines: Mapping[str, Sequence[Point]], looks: Looks, x: Spec, y: Spec, *, marks: int = 50
-) -> Spec:
-    """A panel's data and layers; ``lines`` and ``looks`` are by name."""
-    called = unique_labels(looks)
-    rows = _rows({called[name]: points for name, points in lines.items()}, marks=marks)
     runs = run_channels({called[name]: look for name, look in looks.items()})
     banded = any(row["lo"] is not None for row in rows)
     return {"data": {"values": rows}, "layer": curves(runs, x, y, banded=banded)}
@@ -305,7 +301,6 @@ def shares_panel(title: str, detail: str, models: Models, colours: Mapping[str, 
 
 
 def _effective(name: str, model: Mapping[str, Any]) -> Spec:
-    """The row of texts at the end of a bar."""
     number, interval = model["effective_styles"], interval_of(model, "effective_styles")
     return {
         "model": name,
@@ -317,8 +312,8 @@ def _effective(name: str, model: Mapping[str, Any]) -> Spec:
 def style_fills(sets: Sequence[Models]) -> dict[str, str]:
     """The fill of each of the most frequent styles of these sets, in the order of their bars.
 
-    A style is as frequent as it is where it is most so: what a collapsed model answers in is shown
-    even if the base model hardly ever did. Styles that the first model has most of come first.
+    A style counts by its largest share: that of a collapsed model is shown even if the base model
+    hardly ever used it. Styles that the first model has most of come first.
     """
     models = [model["styles"] for of_set in sets for model in of_set.values()]
     largest: dict[str, float] = {}

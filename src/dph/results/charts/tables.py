@@ -10,12 +10,11 @@ from dph.errors import DataError
 from dph.results.charts.text_table import (
     count,
     duration,
-    knows_cut_off,
     markdown_rows,
     percent,
     points,
-    set_cells,
     set_header,
+    set_numbers,
 )
 from dph.results.vocabulary import chosen_ks, method_label, models_of, set_label
 from dph.runs.evaluate.comparison import ComparisonRow
@@ -82,19 +81,14 @@ def comparison_table(
     ``summary`` is ``{"base": {"sets"}, "methods": {name: {"sets"}}}`` of one seed.
     ``ks`` None shows pass@8 and pass@16.
     """
-    models = models_of(summary)
-    first = next(iter(summary["base"]["sets"].values()))
-    shown = chosen_ks(first["pass_at_k"], ks)
+    sets = summary["base"]["sets"]
+    shown = chosen_ks(next(iter(sets.values()))["pass_at_k"], ks)
     table = _table(INTERVAL_NOTE if intervals else "in per cent", "set", "method")
-    cut_off = knows_cut_off(models)
-    for title in set_header(shown, cut_off=cut_off):
+    for title in set_header(shown, cut_off=_knows_cut_off(models_of(summary))):
         table.add_column(title, justify="right", no_wrap=True)
-    for set_name in summary["base"]["sets"]:
-        for i, (model, sets) in enumerate(models.items()):
-            cells = set_cells(
-                _set_of(sets, set_name, model), shown, intervals=intervals, cut_off=cut_off
-            )
-            table.add_row("" if i else set_label(set_name), method_label(model), *cells)
+    for name in sets:
+        for i, row in enumerate(_rows(summary, name, shown, intervals=intervals)):
+            table.add_row("" if i else set_label(name), *row)
         table.add_section()
     return table
 
@@ -109,18 +103,17 @@ def differences_table(rows: Sequence[ComparisonRow]) -> Table:
     table.add_column("difference", justify="right", no_wrap=True)
     last = None
     for row in rows:
-        if last is not None and (row.set_name, row.metric) != last:
+        key, apart = (row.set_name, row.metric), row.difference
+        if last is not None and key != last:
             table.add_section()
-        new = (row.set_name, row.metric) != last
-        last = (row.set_name, row.metric)
-        apart = row.difference
         table.add_row(
-            set_label(row.set_name) if new else "",
-            row.metric.replace("pass_at_", "pass@") if new else "",
+            set_label(row.set_name) if key != last else "",
+            row.metric.replace("pass_at_", "pass@") if key != last else "",
             row.run,
             percent(row.value, [row.lo, row.hi]),
             "baseline" if apart is None else points(apart.mean, [apart.lo, apart.hi]),
         )
+        last = key
     return table
 
 
@@ -139,16 +132,29 @@ def markdown_table(
     models = models_of(summary)
     first, sets = next(iter(models.items()))
     shown = chosen_ks(_set_of(sets, set_name, first)["pass_at_k"], ks)
-    cut_off = knows_cut_off(models)
-    header = [set_label(set_name), *set_header(shown, cut_off=cut_off)]
-    rows = [
+    header = [set_label(set_name), *set_header(shown, cut_off=_knows_cut_off(models))]
+    return markdown_rows(header, _rows(summary, set_name, shown, intervals=intervals)) + "\n"
+
+
+def _rows(
+    summary: Mapping[str, Any], set_name: str, ks: Sequence[str], *, intervals: bool
+) -> list[list[str]]:
+    """Label and scores of every model on a set."""
+    models = models_of(summary)
+    cut_off = _knows_cut_off(models)
+    of_set = {name: _set_of(sets, set_name, name) for name, sets in models.items()}
+    return [
         [
             method_label(name),
-            *set_cells(_set_of(sets, set_name, name), shown, intervals=intervals, cut_off=cut_off),
+            *map(str, set_numbers(of, ks, intervals=intervals, cut_off=cut_off)),
         ]
-        for name, sets in models.items()
+        for name, of in of_set.items()
     ]
-    return markdown_rows(header, rows) + "\n"
+
+
+def _knows_cut_off(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool:
+    """Whether a model's sets say how many answers were cut off; older files do not."""
+    return any(of.get("cut_off") is not None for sets in models.values() for of in sets.values())
 
 
 def _set_of(sets: Mapping[str, Any], set_name: str, model: str) -> Mapping[str, Any]:

@@ -80,17 +80,10 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def set_cells(
-    summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool, cut_off: bool = False
-) -> list[str]:
-    """greedy, mean, Pass@k for each k, effective styles, and if asked for the share cut off."""
-    return [*map(str, set_numbers(summary, ks, intervals=intervals, cut_off=cut_off))]
-
-
 def set_numbers(
     summary: Mapping[str, Any], ks: Sequence[str], *, intervals: bool, cut_off: bool = False
 ) -> list[TableNumber]:
-    """The numbers of ``set_cells``: fractions in per cent."""
+    """greedy, mean, Pass@k for each k, effective styles, and if asked for the share cut off."""
     ci = summary["ci95"] if intervals else {}
     return [
         percent_number(summary["greedy"], ci.get("greedy")),
@@ -102,16 +95,9 @@ def set_numbers(
 
 
 def set_header(ks: Sequence[str], *, cut_off: bool = False) -> list[str]:
-    """The names of the columns of ``set_cells``."""
+    """The titles of ``set_numbers``."""
     last = ["cut off"] if cut_off else []
     return ["greedy", "mean", *(f"pass@{k}" for k in ks), "styles", *last]
-
-
-def knows_cut_off(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool:
-    """Whether a model's sets say how many answers were cut off; older files do not."""
-    return any(
-        summary.get("cut_off") is not None for sets in models.values() for summary in sets.values()
-    )
 
 
 def _number(value: float | None, interval: Sequence[float] | None) -> TableNumber:
@@ -133,7 +119,9 @@ def visible(text: str) -> str:
     >>> visible("a\tb\x1b[2J\u202e")
     'a\tb\\x1b[2J\\u202e'
     """
-    return "".join(map(_spelled, text))
+    return "".join(
+        one.encode("unicode_escape").decode("ascii") if _steers(one) else one for one in text
+    )
 
 
 def with_code_points(text: str) -> str:
@@ -143,10 +131,6 @@ def with_code_points(text: str) -> str:
     'a⟨U+001B⟩b⟨U+202E⟩c'
     """
     return "".join(f"⟨U+{ord(one):04X}⟩" if _steers(one) else one for one in text)
-
-
-def _spelled(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii") if _steers(character) else character
 
 
 def _steers(character: str) -> bool:
@@ -218,7 +202,6 @@ class TextTable:
 
 
 def marked(text: str) -> str:
-    """The text as a marked cell."""
     return f"{MARK}{text}{MARK}"
 
 
@@ -239,10 +222,11 @@ def markdown_rows(
     | a\|b | 1.5 |
     """
     rule = ["---"] * left + ["---:"] * (len(columns) - left)
-    return "\n".join(
-        f"| {' | '.join(_markdown_cell(str(cell)) for cell in line)} |"
+    lines = (
+        [str(cell).replace("|", r"\|").replace("\n", " ") for cell in line]
         for line in (columns, rule, *rows)
     )
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def comma_separated(table: TextTable) -> str:
@@ -309,10 +293,6 @@ def _csv_cells(cell: Cell, *, wide: bool) -> list[str]:
         return [cell.replace(MARK, ""), *(["", ""] if wide else [])]
     numbers = (cell.value, cell.low, cell.high) if wide else (cell.value,)
     return ["" if number is None else f"{number:.10g}" for number in numbers]
-
-
-def _markdown_cell(cell: str) -> str:
-    return cell.replace("|", r"\|").replace("\n", " ")
 
 
 def _latex_row(cells: Sequence[Cell]) -> str:

@@ -1,4 +1,1 @@
-"""Losses of a run against its initial policy, by ways of answering, and findings in its log.
-
-``diagnose`` reads two evaluations from disk; docs/guides/diagnosis.md has the equations.
-"""
+"""Losses of a run by ways of answering, and findings in its log (docs/guides/diagnosis.md)."""

@@ -1,15 +1,16 @@
-"""Problems lost, kept and gained: what a run answers right less or more often than its baseline.
+"""Problems lost, kept and gained: a run is right less often than its baseline, or more often.
 
-Each problem is tested alone against its exact null (``same_model``), in one direction for losses
-and in the other for gains; each of the two lists has its own false discovery rate
-(``discrete_fdr``). A list for both would be filled by the direction that has more to show: with a
-hundred gains found, five false losses would pass as 5%.
+Each problem is tested by itself against its exact null (``totals``), in one direction for losses
+and in the other for gains, and each of the two lists has its own false discovery rate. A list for
+both would be filled by the direction with more to show: with a hundred gains found, five false
+losses would pass as 5%.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import count
 from math import sqrt
 from pathlib import Path
 from statistics import NormalDist
@@ -32,17 +33,17 @@ from dph.runs.evaluate.scores import SetScores, require_same_problems
 # usual interval has width 0.
 
 
-def wilson(count: int, of: int, *, level: float = LEVEL) -> tuple[float, float]:
-    """Score interval of the share ``count / of``.
+def wilson(hits: int, of: int, *, level: float = LEVEL) -> tuple[float, float]:
+    """Score interval of the share ``hits / of``.
 
     >>> lo, hi = wilson(0, 10)
     >>> round(lo, 4), round(hi, 4)
     (0.0, 0.2775)
     """
-    if not 0 <= count <= of or of < 1:
-        raise DataError(f"a share needs 0 <= count <= of and of >= 1, got {count} of {of}")
+    if not 0 <= hits <= of or of < 1:
+        raise DataError(f"a share needs 0 <= count <= of and of >= 1, got {hits} of {of}")
     z = NormalDist().inv_cdf((1 + level) / 2)
-    share = count / of
+    share = hits / of
     middle = (share + z * z / (2 * of)) / (1 + z * z / of)
     half = z / (1 + z * z / of) * sqrt(share * (1 - share) / of + z * z / (4 * of * of))
     return max(0.0, middle - half), min(1.0, middle + half)
@@ -271,6 +272,33 @@ def could_be_lost(
     return np.asarray(lost | (before >= often_enough))
 
 
+def unnamed_fall(
+    changes: Sequence[ProblemChange], *, level: float
+) -> tuple[ProblemChange, int] | None:
+    """A fall to nothing that is not named because of the number of answers, where none is lost.
+
+    It is the clearest from at least half of the baseline's answers; with it comes how many times
+    as many answers, in the same shares, would name it.
+    """
+    falls_to_0 = [
+        one
+        for one in changes
+        if not one.correct and 2 * one.baseline_correct >= one.baseline_samples
+    ]
+    if not falls_to_0 or any(one.change is Change.LOST for one in changes):
+        return None
+    clearest = min(falls_to_0, key=lambda one: one.p_lost)
+    before = np.array([one.baseline_correct for one in changes])
+    after = np.array([one.correct for one in changes])
+    first, second, place = clearest.baseline_samples, clearest.samples, changes.index(clearest)
+    times = next(
+        times
+        for times in count(2)
+        if fallen(times * before, times * first, times * after, times * second)[1][place] <= level
+    )
+    return clearest, times
+
+
 def _change(before: int, after: int, lost: bool, gained: bool) -> Change:
     if lost:
         return Change.LOST
@@ -285,12 +313,11 @@ def _change(before: int, after: int, lost: bool, gained: bool) -> Change:
 #
 # A diagnosis asks five questions of every set: which problems were lost, which gained, which
 # styles died, whether the totals moved, which features the lost have. Each question gets a fifth
-# of the level. Within a question a set comes in as its smallest adjusted p-value, which is small
-# with a chance of at most itself where nothing happened; sets are selected by Benjamini and
-# Hochberg (1995), and of S sets, R of them selected, every list is made at R / S of the
-# question's level. So a comparison of a model with itself names anything at all with a chance of
-# at most the level, and of the selected sets' lists a false share of at most a fifth of it is
-# expected, on average over them.
+# of the level. Within a question a set counts by its smallest adjusted p-value; sets are selected
+# by Benjamini and Hochberg (1995), and of S sets, R of them selected, every list is made at R / S
+# of the question's level. So a comparison of a model with itself names anything at all with a
+# chance of at most the level, and the expected false share of the selected sets' lists is at most a
+# fifth of it, on average over them.
 #
 # **Source**: Benjamini and Bogomolov (2014), Selective inference on multiple families of
 # hypotheses, Journal of the Royal Statistical Society B 76. One list over all sets would be
@@ -298,7 +325,7 @@ def _change(before: int, after: int, lost: bool, gained: bool) -> Change:
 # ones on another.
 
 FDR = 0.05
-"""The level of a whole diagnosis unless another is asked for."""
+"""Level of a whole diagnosis."""
 QUESTIONS = 5
 
 

@@ -26,15 +26,14 @@ without complementarity is named in 5% of draws at level 0.05
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from dph.errors import SettingsError
-from dph.results.diagnosis.style_counts import StyleCounts
+from dph.results.diagnosis.styles import StyleCounts
 from dph.runs.evaluate.intervals import LEVEL, RESAMPLES, bootstrap_mean, powers_of_two
 from dph.runs.evaluate.metrics import pass_at_k
 
@@ -66,10 +65,6 @@ class Complementarity:
     hi: float
     p_value: float
     styles: tuple[SingleStyle, ...]
-
-    def document(self) -> dict[str, Any]:
-        """All of it as JSON."""
-        return {**asdict(self), "styles": [asdict(one) for one in self.styles]}
 
 
 def complementarity(

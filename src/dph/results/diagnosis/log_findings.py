@@ -33,27 +33,19 @@ class LogSeries:
 
     @property
     def begin(self) -> float:
-        """The mean of the first steps."""
         return float(self.values[: self.window].mean())
 
     @property
     def end(self) -> float:
-        """The mean of the last steps."""
         return float(self.values[-self.window :].mean())
 
     @property
     def fell(self) -> bool:
-        """Whether the end is noticeably below the beginning."""
-        return self._changed and self.end < self.begin
+        return self.begin - self.end > NOTICED * max(abs(self.begin), abs(self.end))
 
     @property
     def rose(self) -> bool:
-        """Whether the end is noticeably above the beginning."""
-        return self._changed and self.end > self.begin
-
-    @property
-    def _changed(self) -> bool:
-        return abs(self.end - self.begin) > NOTICED * max(abs(self.begin), abs(self.end))
+        return self.end - self.begin > NOTICED * max(abs(self.begin), abs(self.end))
 
     def smoothed(self) -> Float[np.ndarray, "steps"]:
         """Means over the window around each step, of as many steps as there are near the ends."""
@@ -101,21 +93,21 @@ class Finding:
 
 def log_findings(rows: Rows) -> list[Finding]:
     """All that the rows of ``metrics.jsonl`` say, in a fixed order; nothing of what they lack."""
-    if not rows:
-        return []
-    return [finding for source in _SOURCES for finding in source(rows)]
+    return [finding for source in _SOURCES for finding in source(rows)] if rows else []
+
+
+def _finding(about: str, text: str, **values: float) -> Finding:
+    return Finding(about=about, text=text, values=values)
 
 
 def _steps(rows: Rows) -> Iterator[Finding]:
     series = log_series(rows, "step")
     if series is not None:
-        window = series.window
-        yield Finding(
-            about="steps",
-            text=f"The log has {len(rows)} steps; begin and end below are means over the first and "
-            f"last {window}.",
-            values={"steps": len(rows), "window": window},
+        text = (
+            f"The log has {len(rows)} steps; begin and end below are means over the first and "
+            f"last {series.window}."
         )
+        yield _finding("steps", text, steps=len(rows), window=series.window)
 
 
 def _reward(rows: Rows) -> Iterator[Finding]:
@@ -123,14 +115,13 @@ def _reward(rows: Rows) -> Iterator[Finding]:
     if series is None:
         return
     yield _course("reward", "The mean reward", series, _number)
-    step, highest = series.highest()
-    if highest - series.end > 0.1 * highest:
-        yield Finding(
-            about="reward_peak",
-            text=f"The reward was highest around step {step} ({_number(highest)}) and ended lower "
-            f"({_number(series.end)}).",
-            values={"step": step, "highest": highest, "end": series.end},
+    (step, highest), end = series.highest(), series.end
+    if highest - end > 0.1 * highest:
+        text = (
+            f"The reward was highest around step {step} ({_number(highest)}) and ended lower "
+            f"({_number(end)})."
         )
+        yield _finding("reward_peak", text, step=step, highest=highest, end=end)
 
 
 def _entropy_and_styles(rows: Rows) -> Iterator[Finding]:
@@ -141,79 +132,67 @@ def _entropy_and_styles(rows: Rows) -> Iterator[Finding]:
         yield _course("styles", "The effective number of styles", styles, _number)
     if entropy is None or styles is None or not (entropy.fell and styles.fell):
         return
-    first, second = entropy.half_way(), styles.half_way()
-    apart = entropy.window
-    if abs(first - second) <= apart:
+    first, second, within = entropy.half_way(), styles.half_way(), entropy.window
+    order = f"{'Entropy' if first < second else 'Styles'} fell first"
+    if abs(first - second) <= within:
         order = "Entropy and styles fell together"
-    else:
-        order = f"{'Entropy' if first < second else 'Styles'} fell first"
-    yield Finding(
-        about="entropy_or_styles_first",
-        text=f"{order}: half of the fall of entropy was over at step {first}, of styles at step "
-        f"{second} (to within {apart} steps).",
-        values={"entropy_half_way": first, "styles_half_way": second, "within": apart},
+    text = (
+        f"{order}: half of the fall of entropy was over at step {first}, of styles at step "
+        f"{second} (to within {within} steps)."
     )
+    ends = {"entropy_half_way": first, "styles_half_way": second}
+    yield _finding("entropy_or_styles_first", text, **ends, within=within)
 
 
 def _signal(rows: Rows) -> Iterator[Finding]:
     series = log_series(rows, "zero_variance")
     if series is None:
         return
-    mean = float(series.values.mean())
-    yield Finding(
-        about="groups_without_signal",
-        text=f"Of the groups {_percent(mean)} had equal rewards, {_percent(series.begin)} at the "
-        f"beginning and {_percent(series.end)} at the end.",
-        values={"mean": mean, "begin": series.begin, "end": series.end},
+    mean, begin, end = float(series.values.mean()), series.begin, series.end
+    text = (
+        f"Of the groups {_percent(mean)} had equal rewards, {_percent(begin)} at the beginning and "
+        f"{_percent(end)} at the end."
     )
+    yield _finding("groups_without_signal", text, mean=mean, begin=begin, end=end)
     ungradable = log_series(rows, "ungradable")
     if ungradable is not None and ungradable.values.any():
         count = int(ungradable.values.sum())
-        yield Finding(
-            about="ungradable",
-            text=f"{count} groups were left out because their gold answer could not be graded.",
-            values={"groups": count},
-        )
+        text = f"{count} groups were left out because their gold answer could not be graded."
+        yield _finding("ungradable", text, groups=count)
 
 
 def _distances(rows: Rows) -> Iterator[Finding]:
-    penalty, anchor = log_series(rows, "kl_penalty"), log_series(rows, "divergence")
+    penalty, divergence = log_series(rows, "kl_penalty"), log_series(rows, "divergence")
     if penalty is not None and penalty.values.any():
         yield _course("kl", "The KL to the initial policy, in nats a token,", penalty, _small)
-    if anchor is not None and anchor.values.any():
-        yield _course("anchor", "The divergence on stored answers, a token,", anchor, _small)
-    found = [one for one in (penalty, anchor) if one is not None]
+    if divergence is not None and divergence.values.any():
+        yield _course("anchor", "The divergence on stored answers, a token,", divergence, _small)
+    found = [one for one in (penalty, divergence) if one is not None]
     if found and not any(one.values.any() for one in found):
-        yield Finding(
-            about="no_distance",
-            text="The log has no distance to the initial policy: there was no KL penalty and no "
-            "anchor to measure it.",
-            values={},
+        text = (
+            "The log has no distance to the initial policy: there was no KL penalty and no "
+            "rehearsal term to measure it."
         )
+        yield _finding("no_distance", text)
 
 
 def _clipping(rows: Rows) -> Iterator[Finding]:
     sides = {name: log_series(rows, f"clipped_{name}") for name in ("low", "high")}
     known = {name: series for name, series in sides.items() if series is not None}
-    if not known:
-        return
-    if not any(series.values.any() for series in known.values()):
-        yield Finding(about="clipping", text="No ratio of a token was clipped.", values={})
-        return
-    values: dict[str, float | int] = {}
-    parts = []
-    for name, series in known.items():
-        at = int(series.values.argmax())
-        values[f"{name}_mean"] = float(series.values.mean())
-        values[f"{name}_most"] = float(series.values[at])
-        values[f"{name}_step"] = int(series.steps[at])
-        side = "below" if name == "low" else "above"
-        parts.append(
-            f"{_percent(values[f'{name}_mean'])} {side} "
-            f"(at most {_percent(values[f'{name}_most'])}, step {values[f'{name}_step']})"
-        )
-    text = f"Of the policy's tokens the ratio was clipped for {' and '.join(parts)}."
-    yield Finding(about="clipping", text=text, values=values)
+    if known and not any(series.values.any() for series in known.values()):
+        yield _finding("clipping", "No ratio of a token was clipped.")
+    elif known:
+        values: dict[str, float] = {}
+        parts = []
+        for name, series in known.items():
+            at = int(series.values.argmax())
+            mean, most = float(series.values.mean()), float(series.values[at])
+            step = int(series.steps[at])
+            values |= {f"{name}_mean": mean, f"{name}_most": most, f"{name}_step": step}
+            side = "below" if name == "low" else "above"
+            parts.append(f"{_percent(mean)} {side} (at most {_percent(most)}, step {step})")
+        text = f"Of the policy's tokens the ratio was clipped for {' and '.join(parts)}."
+        yield _finding("clipping", text, **values)
 
 
 def _lengths(rows: Rows) -> Iterator[Finding]:
@@ -230,34 +209,30 @@ def _broken(rows: Rows) -> Iterator[Finding]:
         series = log_series(rows, f"outcome_{outcome}")
         if series is not None:
             mean = float(series.values.sum() / len(rows))  # steps without one do not list it
-            yield Finding(
-                about=outcome,
-                text=f"The verifier's outcome was {outcome.upper()} for {_percent(mean)} of the "
-                "answers.",
-                values={"mean": mean},
+            text = (
+                f"The verifier's outcome was {outcome.upper()} for {_percent(mean)} of the answers."
             )
+            yield _finding(outcome, text, mean=mean)
     unknown = [row["step"] for row in rows if "grad_norm" in row and row["grad_norm"] is None]
     if unknown:
-        yield Finding(
-            about="not_finite",
-            text=f"The gradient was not finite in {len(unknown)} of {len(rows)} steps, first in "
-            f"step {unknown[0]}.",
-            values={"steps": len(unknown), "first": int(unknown[0])},
+        text = (
+            f"The gradient was not finite in {len(unknown)} of {len(rows)} steps, first in step "
+            f"{unknown[0]}."
         )
+        yield _finding("not_finite", text, steps=len(unknown), first=int(unknown[0]))
 
 
 def _course(about: str, what: str, series: LogSeries, written: Callable[[float], str]) -> Finding:
     begin, end = series.begin, series.end
-    values: dict[str, float | int] = {"begin": begin, "end": end}
     if not (series.fell or series.rose):
         text = f"{what} stayed within a tenth: {written(begin)} at the beginning, {written(end)} "
-        return Finding(about=about, text=f"{text}at the end.", values=values)
-    values["half_way"] = series.half_way()
+        return _finding(about, f"{text}at the end.", begin=begin, end=end)
+    half_way = series.half_way()
     text = (
         f"{what} {'fell' if series.fell else 'rose'} from {written(begin)} to {written(end)}, half "
-        f"of it by step {values['half_way']}."
+        f"of it by step {half_way}."
     )
-    return Finding(about=about, text=text, values=values)
+    return _finding(about, text, begin=begin, end=end, half_way=half_way)
 
 
 def _number(value: float) -> str:

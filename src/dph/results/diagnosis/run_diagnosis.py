@@ -1,7 +1,7 @@
-"""A run's diagnosis: what it lost, where Pass@k went, and what its log says."""
+"""The diagnosis of a run: its losses, the causes of a change of Pass@k, and its log."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,28 +15,20 @@ from dph.results.diagnosis.changes import (
     FDR,
     Change,
     Levels,
-    ProblemChange,
     change_levels,
     list_level,
     question_level,
 )
 from dph.results.diagnosis.log_findings import Finding, log_findings
-from dph.results.diagnosis.problem_features import LostFeature
-from dph.results.diagnosis.sentences import set_sentences
 from dph.results.diagnosis.set_diagnosis import (
-    PARTS,
     EvaluatedSet,
-    PassAtKChange,
     SetDiagnosis,
     SetQuestions,
     diagnose_set,
     name_features,
+    set_sentences,
 )
-from dph.results.diagnosis.style_counts import (
-    DIED,
-    paired_style_counts,
-    smallest_rate,
-)
+from dph.results.diagnosis.styles import DIED, paired_style_counts, smallest_rate
 from dph.results.diagnosis.totals import set_totals
 from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import set_title
@@ -210,12 +202,12 @@ def _problems(
     try:
         found = results.problems(set_name)
     except (DataError, SettingsError) as error:  # a recipe that is not valid names no problems
-        notes.append(f"features of {set_name!r}: only the baseline's accuracy, because {error}")
+        notes.append(f"features of {set_name!r}: only the base model's accuracy, because {error}")
         return None
     missing = [one for one in problem_ids if one not in found]
     if missing:
         notes.append(
-            f"features of {set_name!r}: only the baseline's accuracy, because {len(missing)} of "
+            f"features of {set_name!r}: only the base model's accuracy, because {len(missing)} of "
             f"its problems are not in the file that the recipe names, for example {missing[0]!r}"
         )
         return None
@@ -243,67 +235,50 @@ SCHEMA = 1
 
 def diagnosis_document(found: Diagnosis) -> dict[str, Any]:
     """Everything that was found; fractions in [0, 1], null where something is not known."""
-    return {
-        "schema": SCHEMA,
-        "run": found.run,
-        "baseline": found.baseline,
-        "fdr": found.fdr,
-        "levels": asdict(found.levels),
-        "died": found.died,
-        "sets": {name: _set(name, one) for name, one in found.sets.items()},
-        "log": [asdict(finding) for finding in found.log],
-        "left_out": {name: list(ids) for name, ids in found.left_out.items()},
-        "notes": list(found.notes),
+    plain = {one.name: getattr(found, one.name) for one in fields(found)}
+    sets = {name: _set_document(name, one) for name, one in found.sets.items()}
+    return {"schema": SCHEMA, **_plain({**plain, "sets": sets})}
+
+
+def _set_document(name: str, found: SetDiagnosis) -> dict[str, Any]:
+    plain = {one.name: getattr(found, one.name) for one in fields(found)}
+    del plain["unnamed_fall"]
+    pass_at_k = {
+        k: {part: getattr(one, part) for part in ("baseline", "run", "parts", "of_lost")}
+        for k, one in found.pass_at_k.items()
     }
-
-
-def _set(name: str, found: SetDiagnosis) -> dict[str, Any]:
+    features = [
+        {**_plain(row.feature), **{k: v for k, v in _plain(row).items() if k != "feature"}}
+        for row in found.features
+    ]
+    problems = [
+        {
+            **_plain(one),
+            "pass_at_k": {
+                k: {part: float(values[at]) for part, values in of_k.by_problem.items()}
+                for k, of_k in found.pass_at_k.items()
+            },
+        }
+        for at, one in enumerate(found.problems)
+    ]
     return {
-        "sentences": [asdict(one) for one in set_sentences(name, found)],
-        "samples": found.samples,
-        "baseline_samples": found.baseline_samples,
-        "split_samples": found.split_samples,
+        "sentences": set_sentences(name, found),
         "counts": {change.value: len(found.of(change)) for change in Change},
-        "totals": asdict(found.totals),
-        "styles": [asdict(one) for one in found.styles],
-        "complementarity": found.complementarity and found.complementarity.document(),
-        "pass_at_k": {str(k): _document_pass_at_k(one) for k, one in found.pass_at_k.items()},
-        "features": [_feature(one) for one in found.features],
-        "candidates": found.candidates,
-        "unused_columns": dict(found.unused_columns),
-        "outcomes": {name: dict(shares) for name, shares in found.outcomes.items()},
-        "problems": [
-            _problem(one, place, found.pass_at_k) for place, one in enumerate(found.problems)
-        ],
+        **plain,
+        "pass_at_k": pass_at_k,
+        "features": features,
+        "problems": problems,
     }
 
 
-def _document_pass_at_k(found: PassAtKChange) -> dict[str, Any]:
-    return {
-        "baseline": found.baseline,
-        "run": found.run,
-        "parts": {part: _difference(one) for part, one in found.parts.items()},
-        "of_lost": None if found.of_lost is None else dict(found.of_lost),
-    }
-
-
-def _problem(
-    one: ProblemChange, place: int, pass_at_k: Mapping[int, PassAtKChange]
-) -> dict[str, Any]:
-    plain = {**asdict(one), "change": one.change.value, "difference": _difference(one.difference)}
-    parts = {
-        str(k): {part: float(getattr(of_k.by_problem, part)[place]) for part in PARTS}
-        for k, of_k in pass_at_k.items()
-    }
-    return {**plain, "pass_at_k": parts}
-
-
-def _feature(found: LostFeature) -> dict[str, Any]:
-    plain = asdict(found)
-    feature = plain.pop("feature")
-    feature["same_as"] = list(feature["same_as"])
-    return {**feature, **plain, "difference": _difference(found.difference)}
-
-
-def _difference(found: Difference) -> dict[str, Any]:
-    return {"mean": found.mean, "ci95": [found.lo, found.hi]}
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; of a difference its mean and its interval."""
+    if isinstance(value, Difference):
+        return {"mean": value.mean, "ci95": [value.lo, value.hi]}
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(one) for one in value]
+    return value.value if isinstance(value, Change) else value

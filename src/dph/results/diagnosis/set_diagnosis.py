@@ -1,6 +1,6 @@
-"""The diagnosis of one set: problems, totals, styles, Pass@k and features."""
+"""The diagnosis of one set, in numbers and in sentences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,25 +15,27 @@ from dph.results.diagnosis.changes import (
     ProblemChange,
     could_be_lost,
     problem_changes,
+    unnamed_fall,
 )
 from dph.results.diagnosis.complementarity import Complementarity, complementarity
-from dph.results.diagnosis.decomposition import PassAtKParts, pass_at_k_parts
-from dph.results.diagnosis.problem_features import LostFeature, over_represented, problem_features
-from dph.results.diagnosis.style_counts import (
+from dph.results.diagnosis.features import LostFeature, over_represented, problem_features
+from dph.results.diagnosis.log_findings import Finding
+from dph.results.diagnosis.styles import (
     DIED,
     StyleChange,
     StyleCounts,
+    Values,
     paired_style_counts,
+    pass_at_k_parts,
     set_style_counts,
     style_changes,
 )
-from dph.results.diagnosis.totals import Totals, set_totals
+from dph.results.diagnosis.totals import Total, Totals, set_totals
 from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean
 from dph.runs.evaluate.metrics import pass_at_k_curve
 from dph.runs.evaluate.scores import SetScores
 
 EvaluatedSet = tuple[pa.Table, SetScores]
-PARTS = ("total", "styles_died", "certainty", "moved")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,12 +48,11 @@ class PassAtKChange:
     the parts of each problem, in the order of the set.
     """
 
-    k: int
     baseline: float
     run: float
     parts: Mapping[str, Difference]
     of_lost: Mapping[str, float] | None
-    by_problem: PassAtKParts
+    by_problem: Mapping[str, Values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,6 +65,7 @@ class SetDiagnosis:
     baseline's, None if fewer than two styles have enough answers. ``features`` are ordered by
     p-value, over the ``candidates`` problems that could have been lost. ``outcomes`` are shares of
     the answers by outcome, of all problems and of the lost ones, for the baseline and the run.
+    ``unnamed_fall`` is a fall that too few answers were drawn for (``changes.unnamed_fall``).
     """
 
     problems: Sequence[ProblemChange]
@@ -78,9 +80,9 @@ class SetDiagnosis:
     candidates: int
     unused_columns: Mapping[str, str]
     outcomes: Mapping[str, Mapping[str, float]]
+    unnamed_fall: tuple[ProblemChange, int] | None = None
 
     def of(self, change: Change) -> list[ProblemChange]:
-        """The problems that this became of."""
         return [one for one in self.problems if one.change is change]
 
     @property
@@ -94,16 +96,12 @@ class SetDiagnosis:
 
     @property
     def styles_died(self) -> list[str]:
-        """The names of the styles that died."""
         return [one.style for one in self.styles if one.died and one.style is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetQuestions:
-    """Questions to a set: the k of Pass@k, levels for naming, and when a style has died.
-
-    ``seed`` is of the bootstrap with ``resamples`` and of the random choices of the lost.
-    """
+    """Questions to a set; ``seed`` is also that of the random choices of the lost."""
 
     ks: Sequence[int]
     levels: Levels
@@ -152,6 +150,7 @@ def diagnose_set(
         candidates=int(candidates.sum()),
         unused_columns=features.unused,
         outcomes=_outcomes(name, run_table, baseline_table, mine, lost),
+        unnamed_fall=unnamed_fall(changes, level=levels.lost),
     )
 
 
@@ -170,26 +169,22 @@ def _pass_at_k_change(
     asked: SetQuestions,
 ) -> PassAtKChange:
     parts = pass_at_k_parts(model, baseline, dead, k=k)
-    values = {part: getattr(parts, part) for part in PARTS}
     before, after = (
         float(pass_at_k_curve(side.samples, side.correct.sum(axis=1), [k])[k].mean())
         for side in (baseline, model)
     )
     differences = {}
-    for part, of_problem in values.items():
+    for part, of_problem in parts.items():
         lo, hi = bootstrap_mean(  # a part that is 0 at every problem is none: no exact interval
             of_problem, seed=asked.seed, resamples=asked.resamples, bounds=(0.0, 0.0)
         )
         differences[part] = Difference(mean=float(of_problem.mean()), lo=lo, hi=hi)
-    of_lost = (
-        {part: float(value[lost].mean()) for part, value in values.items()} if lost.any() else None
-    )
+    of_lost = {part: float(values[lost].mean()) for part, values in parts.items() if lost.any()}
     return PassAtKChange(
-        k=k,
         baseline=before,
         run=after,
         parts=differences,
-        of_lost=of_lost,
+        of_lost=of_lost or None,
         by_problem=parts,
     )
 
@@ -210,10 +205,166 @@ def _outcomes(
                 & (pc.field("sample_index") >= 0)
                 & pc.field("problem_id").isin(pa.array(chosen.tolist(), pa.string()))
             )
-            counts = {
-                one["values"]: one["counts"] for one in rows["outcome"].value_counts().to_pylist()
-            }
+            counts = rows["outcome"].value_counts().to_pylist()
             found[label + suffix] = {
-                outcome: counts[outcome] / rows.num_rows for outcome in sorted(counts)
+                one["values"]: one["counts"] / rows.num_rows
+                for one in sorted(counts, key=lambda one: one["values"])
             }
     return found
+
+
+NAMED = 0.05
+_LISTED = 3
+
+
+# Findings on a set, in sentences: each from a condition that held, with its numbers.
+
+
+def set_sentences(name: str, found: SetDiagnosis) -> list[Finding]:
+    """The sentences of a set, in a fixed order."""
+    return [
+        *_problems(name, found),
+        *_totals(name, found),
+        *_styles(name, found),
+        *_complementarity(name, found),
+        *_pass_at_k(name, found),
+        *_features(name, found),
+    ]
+
+
+def _problems(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    counts = {change.value: len(found.of(change)) for change in Change}
+    if counts["lost"] or counts["gained"]:
+        text = (
+            f"Of {len(found.problems)} problems of {name}, {counts['lost']} lost and "
+            f"{counts['gained']} gained right answers, each more than two draws of one model would "
+            "show."
+        )
+    else:
+        text = (
+            f"Of {len(found.problems)} problems of {name} none was lost or gained beyond what two "
+            "draws of one model would show."
+        )
+    yield Finding(about="problems", text=text, values={"problems": len(found.problems), **counts})
+    if found.unnamed_fall is not None:
+        one, times = found.unnamed_fall
+        first, second = one.baseline_samples, one.samples
+        answers = f"{second} answers each" if first == second else f"{first} and {second} answers"
+        enough = f"{times * second}" if first == second else f"{times} times as many"
+        fall = f"{one.problem_id} fell from {one.baseline_correct}/{first} to 0/{second}"
+        yield Finding(
+            about="too_few_answers",
+            text=f"{answers} are too few to name a lost problem of {name}: {fall}, and with "
+            f"{enough} it would be named.",
+            values={"answers": second, "times": times},
+        )
+
+
+def _totals(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    texts = {
+        "correct_answers": "{observed} of the run's answers on {name} were right; two draws of one "
+        "model with as many right answers between them leave it {range}.",
+        "solved_before_alone": "{observed} problems of {name} were solved by the base model and "
+        "by no answer of the run; two draws of one model leave {range} such problems.",
+        "solved_after_alone": "{observed} problems of {name} were solved by the run and by no "
+        "answer of the base model; two draws of one model leave {range} such problems.",
+    }
+    for about, text in texts.items():
+        one: Total = getattr(found.totals, about)
+        if one.named:
+            shown = text.format(observed=one.observed, name=name, range=f"{one.lo} to {one.hi}")
+            if about == "solved_before_alone":
+                shown += _named_alone(found)
+            values = {key: getattr(one, key) for key in ("observed", "expected", "lo", "hi")}
+            yield Finding(about=about, text=shown, values=values)
+
+
+def _named_alone(found: SetDiagnosis) -> str:
+    alone = found.solved_before_alone
+    told = [f"{one.problem_id} ({one.baseline_correct}/{one.baseline_samples})" for one in alone]
+    more = f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
+    seldom = sum(one.change is not Change.LOST for one in alone)
+    return (
+        f" They are {', '.join(told[:_LISTED])}{more}; {seldom} were right too seldom to be lost "
+        "each by itself."
+    )
+
+
+def _styles(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    dead = [one for one in found.styles if one.died]
+    if not dead:
+        return
+    listed = ", ".join(
+        f"{one.style} ({_percent(one.baseline_share)} to {_percent(one.share)})" for one in dead
+    )
+    alive = sum(one.baseline_share > 0 and one.style is not None for one in found.styles)
+    yield Finding(
+        about="styles_died",
+        text=f"On {name} {len(dead)} of {alive} styles died: {listed}.",
+        values={f"{one.style}": one.share for one in dead},
+    )
+
+
+def _complementarity(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    if (one := found.complementarity) is not None:
+        yield Finding(
+            about="complementarity",
+            text=f"On {name}, before training: {complementarity_text(one)}",
+            values={"k": one.k, "value": one.value, "lo": one.lo, "hi": one.hi, "p": one.p_value},
+        )
+
+
+def complementarity_text(found: Complementarity) -> str:
+    """Complementarity in one sentence."""
+    best, k = found.styles[0], found.k
+    interval = f"[{_points(found.lo)}, {_points(found.hi)}] points, p = {found.p_value:.2g}"
+    if found.p_value <= NAMED and found.value > 0:
+        return (
+            f"{_points(found.value)} of the Pass@{k} of {_percent(best.of_all)} come from styles "
+            f"that know different things ({interval}); its best style alone, {best.style}, has "
+            f"{_percent(best.pass_at_k)}."
+        )
+    return (
+        f"the styles do not add to each other beyond chance: the best one alone, {best.style}, has "
+        f"a Pass@{k} of {_percent(best.pass_at_k)}, all together {_percent(best.of_all)} "
+        f"({interval})."
+    )
+
+
+def _pass_at_k(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    if not found.pass_at_k or not found.styles:
+        return
+    k, one = next(iter(found.pass_at_k.items()))
+    total = one.parts["total"]
+    names = {
+        "styles_died": "styles that died",
+        "certainty": "certainty inside the styles that remain",
+        "moved": "mass moved between those",
+    }
+    parts = (f"{_points(one.parts[part].mean)} points {what}" for part, what in names.items())
+    text = (
+        f"Pass@{k} on {name} was {_percent(one.baseline)} and is {_percent(one.run)}, a "
+        f"difference of {_points(total.mean)} [{_points(total.lo)}, {_points(total.hi)}] points: "
+        f"{', '.join(parts)}."
+    )
+    values = {part: of_part.mean for part, of_part in one.parts.items()}
+    yield Finding(about="pass_at_k", text=text, values={"k": k, **values})
+
+
+def _features(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    for one in [row for row in found.features if row.named][:_LISTED]:
+        text = (
+            f"Of the problems of {name} with {one.feature.name}, {one.lost_with} of {one.having} "
+            f"that could be lost were lost, of the others {one.lost_without} of {one.lacking}."
+        )
+        counts = ("lost_with", "having", "lost_without", "lacking")
+        values = {name: getattr(one, name) for name in counts}
+        yield Finding(about="feature", text=text, values=values)
+
+
+def _points(value: float) -> str:
+    return f"{round(100 * value, 1) + 0.0:+.1f}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}%"

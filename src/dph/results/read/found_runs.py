@@ -20,10 +20,8 @@ from dph.runs.evaluate.samples_file import is_foreign
 def find_runs(places: Sequence[Path], *, any_recipe: bool = False) -> list[RunResults]:
     """The runs at ``places``; a directory of runs (a quickstart's, say) stands for all of them.
 
-    Answers of another tool are compared with those that are named first.
-
-    ``any_recipe``: a run whose recipe is not valid, such as one of another version of this package,
-    is among them without its recipe (``RunResults.unread_recipe``).
+    Answers of another tool are compared with those that are named first. With ``any_recipe`` a run
+    whose recipe is not valid is among them without it (``RunResults.unread_recipe``).
     """
     paths = runs_at(places)
     seen: set[Path] = set()
@@ -37,31 +35,30 @@ def find_runs(places: Sequence[Path], *, any_recipe: bool = False) -> list[RunRe
         found = [replace(run, beside=found[0].path) if run.is_foreign else run for run in found]
     for run in found:
         refuse_stores(run.path)
-        run.why_alone  # noqa: B018 - so that what is wrong with any is said before all are read
+        run.why_alone  # noqa: B018 - an error in any is raised before all are read
     return found
 
 
 def runs_at(places: Sequence[Path]) -> list[Path]:
-    """The directories of the runs at ``places``."""
     return [path for place in places for path in _runs_at(place)]
 
 
 def the_run(place: Path) -> Path:
-    """The run that is meant: ``place``, or the only one in a directory of runs."""
+    """``place``, or the only run in a directory of runs."""
     runs = _runs_at(place)
     if len(runs) > 1:
         raise DataError(f"{place} holds {len(runs)} runs, name one: {', '.join(map(str, runs))}")
     return runs[0]
 
 
-def is_run(directory: Path) -> bool:
-    """Whether something was trained or evaluated here."""
+def _is_run(directory: Path) -> bool:
+    """Whether a model was trained or evaluated here."""
     return (directory / METRICS).is_file() or (directory / EVALUATION).is_file()
 
 
 def holds_runs(place: Path) -> bool:
-    """Whether a directory that was named stands for the runs in it."""
-    own = is_run(place) or (place / SAMPLES).is_file()
+    """Whether a directory stands for the runs in it."""
+    own = _is_run(place) or (place / SAMPLES).is_file()
     return place.is_dir() and not own and not is_foreign(place)
 
 
@@ -72,16 +69,16 @@ def _runs_at(place: Path) -> list[Path]:
         raise DataError(f"there is no run directory {place}, and no file of answers")
     if not holds_runs(place):
         return [place]
-    # Of `dph evaluate --model` with a directory of its own there is nothing but such evaluations.
+    # With `dph evaluate --model --out` the directory has such evaluations only.
     models = RunDirectory(place).models
     paths = [*place.iterdir(), *(models.iterdir() if models.is_dir() else ())]
-    inside = [path for path in sorted(paths) if path.is_dir() and is_run(path)]
+    inside = [path for path in sorted(paths) if path.is_dir() and _is_run(path)]
     if not inside:
         raise DataError(
             f"{place} is not a run and contains none: a run has {METRICS} or {EVALUATION} in it; "
             "it has no file of answers either"
         )
-    # What the others began with comes by itself.
+    # The initial policy of the others is found through them.
     return [path for path in inside if path.name != BASE] or inside
 
 
@@ -112,31 +109,22 @@ def compared_runs(places: Sequence[Path]) -> ComparedRuns:
     if len(places) > 1 and not holds_runs(places[0]):
         return ComparedRuns(runs=tuple(runs), notes=tuple(notes))
     notes += [one.why_alone for one in chosen if one.why_alone]
-    base = _common_base([one.base for one in chosen if one.base is not None])
+    bases = {one.base.identity: one.base.path for one in chosen if one.base is not None}
+    if len(bases) > 1:
+        raise DataError(
+            "the runs began with different initial policies, "
+            f"{', '.join(map(str, bases.values()))}: name the run to compare with first"
+        )
+    base = next(iter(bases.values()), None)
     others = [run for run in runs if base is None or run.resolve() != base.resolve()]
     return ComparedRuns(runs=tuple(others if base is None else [base, *others]), notes=tuple(notes))
 
 
-def _common_base(bases: Sequence[RunResults]) -> Path | None:
-    """The one initial policy of all runs; copies of one evaluation are the same."""
-    different = {base.identity: base.path for base in bases}
-    if len(different) > 1:
-        raise DataError(
-            "the runs began with different initial policies, "
-            f"{', '.join(map(str, different.values()))}: name the run to compare with first"
-        )
-    return next(iter(different.values()), None)
-
-
 # Runs that differ only in their seed, as one method.
 #
-# A seed may bring a world of its own (that of a quickstart does), so places count by the last part
-# of their path: ``a/base_model`` and ``b/base_model`` are one model to this. Two runs of one seed
-# are never seeds of one thing.
-
-
-_SEEDED = ("presample", "evaluate")
-"""Sections with a seed of their own."""
+# A seed may have its own directory of data (a quickstart's does), so places count by the last part
+# of their path: ``a/base_model`` and ``b/base_model`` are one model here. Two runs of one seed are
+# never in one group.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,22 +136,20 @@ class RunGroup:
 
     @property
     def recipe(self) -> Recipe | None:
-        """That of the first; the others differ in seeds and places."""
+        """The first run's; the others differ in seeds and places."""
         return self.runs[0].recipe
 
     @property
     def method(self) -> str | None:
-        """None where the run has no recipe or its recipe names no method."""
         return None if self.recipe is None else self.recipe.method
 
     @property
     def strength(self) -> float | None:
-        """The value of the one setting that says how strong the method is; None without one."""
         return None if self.recipe is None else strength_of(self.recipe)
 
 
 def strength_of(recipe: Recipe) -> float | None:
-    """The value that ``dph.recipe.STRENGTHS`` names for the recipe's method."""
+    """The value of the setting that says how strong the method is (``dph.recipe.STRENGTHS``)."""
     key = STRENGTHS.get(str(recipe.method))
     value = dict(flat(recipe.model_dump(mode="json"))).get(key) if key is not None else None
     return float(value) if isinstance(value, (int, float)) else None
@@ -177,29 +163,21 @@ def group_runs(found: Sequence[RunResults], *, apart: bool = False) -> list[RunG
         groups.setdefault(key, []).append(run)
     split: list[list[RunResults]] = []
     for runs in groups.values():
-        split += [runs] if _are_seeds(runs) else [[run] for run in runs]
+        seeds = {run.recipe.seed if run.recipe is not None else None for run in runs}
+        split += [runs] if len(seeds) == len(runs) else [[run] for run in runs]
     names = _names(split)
     return [RunGroup(name=name, runs=tuple(runs)) for name, runs in zip(names, split, strict=True)]
 
 
-def settings_without_seeds(recipe: Recipe) -> dict[str, Any]:
-    """Settings that make two runs seeds of one thing when equal, in the order of its keys."""
+def _likeness(recipe: Recipe) -> str:
+    """The settings that two runs differ in unless they are seeds of one method."""
     table = recipe.model_dump(mode="json")
     for key in ("seed", "name", "notes", "track"):
         table.pop(key, None)
-    for section in _SEEDED:
+    for section in ("presample", "evaluate"):
         table[section].pop("seed", None)
     table["presample"].pop("pool", None)
-    return dict(sorted(table.items()))
-
-
-def _are_seeds(runs: Sequence[RunResults]) -> bool:
-    seeds = [run.recipe.seed if run.recipe is not None else None for run in runs]
-    return len(set(seeds)) == len(seeds)
-
-
-def _likeness(recipe: Recipe) -> str:
-    return str(_by_last_part(settings_without_seeds(recipe)))
+    return str(_by_last_part(table))
 
 
 def _by_last_part(value: Any) -> Any:
@@ -211,35 +189,26 @@ def _by_last_part(value: Any) -> Any:
 
 
 def _names(groups: Sequence[Sequence[RunResults]]) -> list[str]:
-    """The directory's name where all seeds have it, else the method's.
+    """The directory's name if all seeds have it, else the method's.
 
-    Where two clash the strength is added, and where that does not help either, the path says more.
+    If two are equal the strength is added, and if they still are, the end of the path is the name.
     """
-    short = [_short(runs) for runs in groups]
-    count = Counter(short)
-    longer = [
-        name if count[name] == 1 else _with_strength(name, runs[0].recipe)
-        for name, runs in zip(short, groups, strict=True)
-    ]
-    count = Counter(longer)
+    names = []
+    for runs in groups:
+        directories, recipe = {run.path.absolute().name for run in runs}, runs[0].recipe
+        method = recipe.method if recipe is not None and len(directories) > 1 else None
+        names.append(method or runs[0].path.absolute().name)
+    counts = Counter(names)
+    for place, (name, runs) in enumerate(zip(list(names), groups, strict=True)):
+        strength = None if runs[0].recipe is None else strength_of(runs[0].recipe)
+        if counts[name] > 1 and strength is not None:
+            names[place] = f"{name}_{strength:g}"
+    counts = Counter(names)
     labels = run_labels([runs[0].path for runs in groups])
     return [
-        name if count[name] == 1 else labels[str(runs[0].path)]
-        for name, runs in zip(longer, groups, strict=True)
+        name if counts[name] == 1 else labels[str(runs[0].path)]
+        for name, runs in zip(names, groups, strict=True)
     ]
-
-
-def _short(runs: Sequence[RunResults]) -> str:
-    names = {run.path.absolute().name for run in runs}
-    recipe = runs[0].recipe
-    if len(names) == 1 or recipe is None or recipe.method is None:
-        return runs[0].path.absolute().name
-    return recipe.method
-
-
-def _with_strength(name: str, recipe: Recipe | None) -> str:
-    strength = None if recipe is None else strength_of(recipe)
-    return name if strength is None else f"{name}_{strength:g}"
 
 
 # Runs with the initial policy that they began with: what may be compared problem by problem.
@@ -258,7 +227,6 @@ class Family:
 
     @property
     def all(self) -> tuple[RunResults, ...]:
-        """All of them, the initial policy first."""
         return (*([self.base] if self.base is not None else []), *self.runs)
 
 

@@ -1,9 +1,9 @@
 """Contents of a run directory, each part read when it is asked for. Loads no torch."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,8 +49,8 @@ _ABOVE = 2
 class RunResults:
     """A run, or the evaluation of any other model; a samples file stands for its evaluation.
 
-    ``unread_recipe`` is why its recipe is left out [empty: it is read]. ``beside`` are the answers
-    that those of another tool are compared with; they lie in no run.
+    ``unread_recipe`` says why its recipe is left out [empty: it is read]. ``beside`` are the
+    answers that those of another tool are compared with.
     """
 
     path: Path
@@ -59,17 +59,15 @@ class RunResults:
 
     @cached_property
     def is_foreign(self) -> bool:
-        """Whether another tool wrote its answers."""
         return is_foreign(self.path)
 
     @property
     def place(self) -> RunDirectory:
-        """Places of its files."""
         return RunDirectory(self.path)
 
     @cached_property
     def recipe(self) -> Recipe | None:
-        """The recipe of the run, or of the run that the evaluation lies in."""
+        """The recipe of the run, or of the run that the evaluation belongs to."""
         if self._home is None or self.unread_recipe:
             return None
         path = self._home / RECIPE
@@ -95,12 +93,10 @@ class RunResults:
 
     @property
     def is_evaluated(self) -> bool:
-        """Whether there are answers to compare."""
         return self.place.samples.is_file() or self.is_foreign
 
     @property
     def samples(self) -> Path:
-        """The file of its graded answers."""
         return require_evaluated(self.path)
 
     def answers(self, *, texts: bool = True) -> pa.Table:
@@ -113,10 +109,10 @@ class RunResults:
         Empty where the run kept none.
         """
         found: dict[tuple[str, str], dict[int, Mapping[str, list[Any]]]] = {}
-        if self.place.tokens.is_file():
-            for row in read_token_details(self.place.tokens).to_pylist():
-                of_problem = found.setdefault((row["set"], row["problem_id"]), {})
-                of_problem[row["sample_index"]] = token_detail(row)
+        tokens = self.place.tokens
+        for row in read_token_details(tokens).to_pylist() if tokens.is_file() else ():
+            of_problem = found.setdefault((row["set"], row["problem_id"]), {})
+            of_problem[row["sample_index"]] = token_detail(row)
         return found
 
     @property
@@ -152,7 +148,7 @@ class RunResults:
         if set_name not in self.recipe.data.sets:
             raise DataError(f"the recipe of {self.path} names no set {set_name!r}")
         data = self.recipe.data
-        return _by_id(data.sets[set_name].path, data.columns_of(set_name))
+        return _by_id(data.sets[set_name].path, data.columns_of(set_name).items())
 
     def kept_problems(self) -> Mapping[tuple[str, str], Problem]:
         """The problems next to its answers, or among them, by set and id."""
@@ -190,15 +186,12 @@ class RunResults:
         table = pq.read_table(kept[step], columns=[*_ANSWER, "tokens", "prompt", "answer"])
         return _as_set(table, f"step {step}", map(problem_of_columns, table.to_pylist()))
 
-    # What it began with. A run of its own has that evaluation in ``base/``; runs of a quickstart,
-    # a cookbook or a study share the one beside them; what lies in a run has that of the run.
+    # The initial policy. A run has its evaluation in ``base/``; runs of a quickstart, a cookbook or
+    # a study share the one next to them; an evaluation inside a run has that of the run.
 
     @cached_property
     def initial(self) -> "InitialEvaluation":
-        """The evaluation of what it began with.
-
-        It has to be of the model that the recipe names; without a recipe any is taken.
-        """
+        """That of the initial policy: of the recipe's model; of any model without a recipe."""
         if self.is_foreign:
             return self._foreign_initial()
         recipe, others = self.recipe, []
@@ -245,12 +238,11 @@ class RunResults:
 
     @property
     def base(self) -> "RunResults | None":
-        """Evaluation that it is compared with; None where ``why_alone`` says why."""
+        """The evaluation that it is compared with; None if ``why_alone`` says why."""
         return self._compared.results
 
     @property
     def why_alone(self) -> str | None:
-        """Why there is nothing to compare it with."""
         return self._compared.why_none or None
 
     def baseline(self, against: Path | None = None) -> "RunResults":
@@ -270,7 +262,7 @@ class RunResults:
     def _home(self) -> Path | None:
         """The directory with the recipe of the run that an evaluation belongs to.
 
-        What has an initial policy of its own is a run, and one of TRL has no recipe.
+        A directory with an initial policy is a run; one of TRL has no recipe.
         """
         if self.is_foreign:
             return None
@@ -315,8 +307,8 @@ class InitialEvaluation:
 def is_model(recorded: str, model: ModelSettings) -> bool:
     """Whether a model that an evaluation names is that of a recipe.
 
-    A relative path started at a directory that nobody knows any more: it has to be the end of the
-    recipe's. A model of the Hub lies in a cache, under its name and commit.
+    A relative path began at a directory that is no longer known, so it must be the end of the
+    recipe's path. A model of the Hub is in a cache, under its name and commit.
     """
     path, wanted = Path(recorded), Path(model.path)
     if path.resolve() == wanted.resolve():
@@ -333,65 +325,59 @@ def is_model(recorded: str, model: ModelSettings) -> bool:
 
 
 def token_detail(row: Mapping[str, Any]) -> Mapping[str, list[Any]]:
-    """A row of ``tokens.parquet`` as pages show it."""
-    return {
-        "pieces": row["pieces"],
-        "logprob": [_rounded(value) for value in row["logprobs"]],
-        "entropy": [_rounded(value) for value in row["entropy"]],
-        "ratio": [
-            None if mine is None else _rounded(mine - theirs)
-            for mine, theirs in zip(row["logprobs"], row["ref_logprobs"], strict=True)
-        ],
+    """A row of ``tokens.parquet`` as pages show it; None: a token that the policy did not write."""
+    pairs = zip(row["logprobs"], row["ref_logprobs"], strict=True)
+    numbers = {
+        "logprob": row["logprobs"],
+        "entropy": row["entropy"],
+        "ratio": [None if mine is None else mine - theirs for mine, theirs in pairs],
     }
-
-
-def _rounded(value: float | None) -> float | None:
-    """None: a token of a tool's result, which the policy did not write."""
-    return None if value is None else round(value, _DIGITS)
+    rounded = {
+        name: [None if value is None else round(value, _DIGITS) for value in values]
+        for name, values in numbers.items()
+    }
+    return {"pieces": row["pieces"], **rounded}
 
 
 # The problems of the sets that runs were evaluated on: prompts and gold answers.
 
 Problems = Mapping[str, Mapping[str, Problem]]
 """By set and id."""
+_OneSet = tuple[Path, Mapping[str, Problem]]
+"""The file that problems come from, and the problems by id."""
 
 
 def read_set_problems(
     runs: Mapping[RunResults, Recipe | None],
 ) -> tuple[Problems, list[str]]:
-    """The problems of every set, and what is not there.
+    """The problems of every set, and notes on what is missing.
 
-    They are those next to a run's answers; of a run without them those that its recipe
-    names.
+    They are those next to a run's answers; if there are none, those that its recipe names.
     """
-    sets: dict[str, Mapping[str, Problem]] = {}
-    origins: dict[str, Path] = {}
+    sets: dict[str, _OneSet] = {}
     notes: dict[Path, str] = {}
-    read: dict[tuple[Any, ...], Mapping[str, Problem]] = {}
+    load = cache(_by_id)
     for run, recipe in runs.items():
-        for name, path, problems in _of_run(run, recipe, read, notes):
-            first, origin = sets.setdefault(name, problems), origins.setdefault(name, path)
+        for name, found in _of_run(run, recipe, load, notes).items():
+            first = sets.setdefault(name, found)
             if run.is_foreign:
-                sets[name] = _merged(name, first, problems, origin, path, notes)
+                sets[name] = first[0], _merged(name, first, found, notes)
             else:
-                _require_same(name, first, problems, origin, path)
-    return sets, list(notes.values())
+                _require_same(name, first, found)
+    return {name: problems for name, (_, problems) in sets.items()}, list(notes.values())
 
 
 def _of_run(
     run: RunResults,
     recipe: Recipe | None,
-    read: dict[tuple[Any, ...], Mapping[str, Problem]],
+    load: Callable[[Path, tuple[tuple[str, str], ...]], Mapping[str, Problem]],
     notes: dict[Path, str],
-) -> list[tuple[str, Path, Mapping[str, Problem]]]:
-    """Sets with the file that their problems come from."""
+) -> dict[str, _OneSet]:
     kept: dict[str, dict[str, Problem]] = {}
     for (name, problem_id), problem in run.kept_problems().items():
         kept.setdefault(name, {})[problem_id] = problem
     place = run.path if run.is_foreign else run.path / PROBLEMS_FILE
-    found: list[tuple[str, Path, Mapping[str, Problem]]] = [
-        (name, place, problems) for name, problems in kept.items()
-    ]
+    found: dict[str, _OneSet] = {name: (place, problems) for name, problems in kept.items()}
     if recipe is None:
         return found
     for name, chosen in recipe.data.sets.items():
@@ -402,52 +388,40 @@ def _of_run(
             notes[path] = f"{path}, the problems of {name}, is missing: no prompts, no gold"
             continue
         columns = recipe.data.columns_of(name)
-        key = (path, *sorted(columns.items()))
-        if key not in read:
-            read[key] = _by_id(path, columns)
-        found.append((name, path, read[key]))
+        found[name] = path, load(path, tuple(sorted(columns.items())))
     return found
 
 
 def _merged(
-    name: str,
-    first: Mapping[str, Problem],
-    other: Mapping[str, Problem],
-    first_path: Path,
-    other_path: Path,
-    notes: dict[Path, str],
+    name: str, first: _OneSet, second: _OneSet, notes: dict[Path, str]
 ) -> Mapping[str, Problem]:
     """Problems of other tools' answers, whose prompts may have another form in another file."""
-    both = [(one, other[i]) for i, one in first.items() if i in other]
+    (path, problems), (other_path, others) = first, second
+    both = [(one, others[i]) for i, one in problems.items() if i in others]
     golds = [a.problem_id for a, b in both if a.answer and b.answer and a.answer != b.answer]
     if golds:
         raise DataError(
-            f"{len(golds)} of {len(both)} problems of {name!r} have one gold in {first_path} and "
+            f"{len(golds)} of {len(both)} problems of {name!r} have one gold in {path} and "
             f"another in {other_path}, for example {golds[0]!r}: one id, two problems"
         )
     if prompts := sum(bool(a.prompt and b.prompt and a.prompt != b.prompt) for a, b in both):
         notes[other_path] = (
             f"{prompts} of {len(both)} problems of {name!r} have another prompt in {other_path} "
-            f"than in {first_path}, whose is shown"
+            f"than in {path}, whose is shown"
         )
-    return {**other, **first}
+    return {**others, **problems}
 
 
-def _by_id(path: Path, columns: Mapping[str, str]) -> dict[str, Problem]:
-    return {problem.problem_id: problem for problem in load_problems(path, columns=columns)}
+def _require_same(name: str, first: _OneSet, second: _OneSet) -> None:
+    (path, problems), (other_path, others) = first, second
+    if problems != others:
+        ids = [*problems, *others]
+        differing = next((i for i in ids if problems.get(i) != others.get(i)), "?")
+        raise DataError(
+            f"the runs have other problems in their sets {name!r}: {path} and {other_path} "
+            f"differ, for example in {differing!r}; make a report of each"
+        )
 
 
-def _require_same(
-    name: str,
-    first: Mapping[str, Problem],
-    other: Mapping[str, Problem],
-    first_path: Path,
-    other_path: Path,
-) -> None:
-    if first == other:
-        return
-    differing = next((i for i in [*first, *other] if first.get(i) != other.get(i)), "?")
-    raise DataError(
-        f"the runs have other problems in their sets {name!r}: {first_path} and {other_path} "
-        f"differ, for example in {differing!r}; make a report of each"
-    )
+def _by_id(path: Path, columns: Iterable[tuple[str, str]]) -> dict[str, Problem]:
+    return {one.problem_id: one for one in load_problems(path, columns=dict(columns))}

@@ -8,7 +8,7 @@ of texts and of names in the index.
 import base64
 import gzip
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -20,7 +20,7 @@ from dph.errors import SettingsError
 from dph.records import Outcome, Problem
 from dph.results.read.run_results import Tokens
 from dph.results.report.report_data import ReportData, ReportRun, changes_of, evaluated_sets
-from dph.runs.evaluate.evaluated_runs import equal_answers
+from dph.runs.evaluate.evaluated_runs import AnswerGroup, equal_answers
 from dph.tasks.problems import prompt_text
 
 _LINE = 96
@@ -34,24 +34,16 @@ def excerpts(problems: Sequence[Problem | None]) -> list[str]:
     >>> excerpts([Problem(problem_id=x, prompt=f"{x} + 1 =") for x in "ab"])
     ['a', 'b']
     """
-    lines = [" ".join(_question(problem).split()) for problem in problems]
-    shared = _shared_end({line for line in lines if line})
-    return [_end(line[: len(line) - shared].rstrip()) if line else "" for line in lines]
-
-
-def _shared_end(lines: Set[str]) -> int:
-    """Length of the common end of all lines; 0 where there is one line only."""
-    backwards = sorted(line[::-1] for line in lines)
-    if len(backwards) < 2:
-        return 0
-    pairs = zip(backwards[0], backwards[-1], strict=False)  # the most different two
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def _question(problem: Problem | None) -> str:
-    if problem is None:
-        return ""
-    return problem.prompt if isinstance(problem.prompt, str) else problem.prompt[-1]["content"]
+    last = [
+        one and (one.prompt if isinstance(one.prompt, str) else one.prompt[-1]["content"])
+        for one in problems
+    ]
+    lines = [" ".join((text or "").split()) for text in last]
+    backwards = sorted({line[::-1] for line in lines if line})
+    # The first and the last share no more than any two; of one line nothing is left out.
+    ends = zip(backwards[0], backwards[-1], strict=False) if len(backwards) > 1 else ()
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+    return [_end(line[: len(line) - shared].rstrip()) for line in lines]
 
 
 def _end(line: str) -> str:
@@ -66,8 +58,6 @@ PIECE = 1_500_000
 """Characters of a piece, about; the page reads pieces whole."""
 
 Row = Mapping[str, Any]
-Groups = Mapping[str, Mapping[str, Sequence[Row]]]
-"""Run, then problem: the rows of samples.parquet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,170 +80,137 @@ class Limits:
             raise SettingsError(f"at least 1 answer per problem must be kept, got {self.most}")
 
 
-def shown_problem(problem: Problem | None) -> dict[str, Any]:
-    """A problem for a page: its prompt, and the fields of its gold answer."""
-    if problem is None:
-        return {"prompt": None, "fields": {}}
-    return {"prompt": prompt_text(problem), "fields": dict(problem.answer)}
-
-
-class Words:
+class NumberedTexts:
     """Texts by number, each once."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self._number = {text: i for i, text in enumerate(texts)}
 
     def number(self, text: str) -> int:
-        """The number of ``text``, a new one where it is new."""
         return self._number.setdefault(text, len(self._number))
 
     def all(self) -> list[str]:
-        """All texts, in the order of their numbers."""
         return list(self._number)
 
 
+@dataclass(frozen=True, kw_only=True)
 class PackedSet:
-    """A set's index and pieces; ``outcomes`` and ``styles`` are numbered over all sets."""
+    """A set's answers: ``groups`` are rows of samples.parquet by run and problem.
 
-    def __init__(
-        self,
-        name: str,
-        problem_ids: Sequence[str],
-        problems: Mapping[str, Problem],
-        groups: Groups,
-        *,
-        changes: Mapping[str, Mapping[str, str]],
-        outcomes: Words,
-        styles: Words,
-        tokens: Mapping[str, Tokens],
-        limits: Limits,
-    ) -> None:
-        self._tokens = tokens
-        self._name, self._ids, self._problems = name, problem_ids, problems
-        self._groups, self._changes = groups, changes
-        self._outcomes, self._styles, self._limits = outcomes, styles, limits
+    ``outcomes`` and ``styles`` are numbered over all sets.
+    """
+
+    name: str
+    problem_ids: Sequence[str]
+    problems: Mapping[str, Problem]
+    groups: Mapping[str, Mapping[str, Sequence[Row]]]
+    changes: Mapping[str, Mapping[str, str]]
+    tokens: Mapping[str, Tokens]
+    outcomes: NumberedTexts
+    styles: NumberedTexts
+    limits: Limits
 
     def index(self) -> dict[str, Any]:
         """A column for each thing that problems are filtered by, runs by key."""
         return {
-            "set": self._name,
-            "size": len(self._ids),
-            "ids": list(self._ids),
-            "excerpts": excerpts([self._problems.get(i) for i in self._ids]),
-            "runs": {run: self._run_index(run) for run in self._groups},
+            "set": self.name,
+            "size": len(self.problem_ids),
+            "ids": list(self.problem_ids),
+            "excerpts": excerpts([self.problems.get(i) for i in self.problem_ids]),
+            "runs": {run: self._run_index(run) for run in self.groups},
         }
 
     def pieces(self) -> Iterator[dict[str, Any]]:
         """Neighbouring problems with their texts and answers, about ``PIECE`` characters each."""
-        piece = self._piece(0)
-        for place, problem_id in enumerate(self._ids):
-            piece.add(
-                shown_problem(self._problems.get(problem_id)),
-                {
-                    run: self._answers(run, problem_id, of_run.get(problem_id, ()))
-                    for run, of_run in self._groups.items()
-                },
-            )
+        piece = _Piece(self, 0)
+        for place, problem_id in enumerate(self.problem_ids):
+            piece.add(problem_id)
             if piece.size >= PIECE:
                 yield piece.document()
-                piece = self._piece(place + 1)
+                piece = _Piece(self, place + 1)
         if piece.problems:
             yield piece.document()
 
-    def _piece(self, first: int) -> "_Piece":
-        return _Piece(first, list(self._groups), self._limits.longest)
-
     def _run_index(self, run: str) -> dict[str, Any]:
-        of_run, changes = self._groups[run], self._changes.get(run, {})
+        of_run, changes = self.groups[run], self.changes.get(run, {})
         columns: dict[str, list[Any]] = {
             name: [] for name in ("samples", "correct", "greedy", "outcomes", "styles", "change")
         }
-        for problem_id in self._ids:
+        for problem_id in self.problem_ids:
             rows = of_run.get(problem_id, ())
             drawn = [row for row in rows if row["sample_index"] >= 0]
             greedy = [row["outcome"] for row in rows if row["sample_index"] < 0]
             columns["samples"].append(len(drawn))
             columns["correct"].append(sum(row["outcome"] == Outcome.CORRECT for row in drawn))
             columns["greedy"].append(int(greedy[0] == Outcome.CORRECT) if greedy else -1)
-            columns["outcomes"].append(sorted({self._outcomes.number(r["outcome"]) for r in rows}))
+            columns["outcomes"].append(sorted({self.outcomes.number(r["outcome"]) for r in rows}))
             named = {row["style"] for row in rows} - {None}
-            columns["styles"].append(sorted(map(self._styles.number, sorted(named))))
+            columns["styles"].append(sorted(map(self.styles.number, sorted(named))))
             columns["change"].append(changes.get(problem_id, ""))
         return columns
 
-    def _answers(self, run: str, problem_id: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """Different answers, outcomes and styles by number, tokens of the first that has them."""
-        ranked = equal_answers([rows])
-        details = self._tokens.get(run, {}).get((self._name, problem_id), {})
-        return [
-            {
-                "text": one.text,
-                "reason": one.reason,
-                "outcome": self._outcomes.number(one.outcome),
-                "style": -1 if one.style is None else self._styles.number(one.style),
-                "reward": one.reward,
-                "tokens": one.tokens,
-                "cut": not one.finished,
-                "samples": list(one.samples[0]),
-                "detail": next((details[i] for i in one.samples[0] if i in details), None),
-                "different": len(ranked),
-            }
-            for one in ranked[: self._limits.most]
-        ]
+
+_COLUMNS = ("text", "reason", "outcome", "style", "reward", "tokens", "cut", "samples", "detail")
 
 
 class _Piece:
     """A piece while it grows; texts and reasons stand once in it."""
 
-    def __init__(self, first: int, runs: Sequence[str], longest: int) -> None:
-        self.first, self.size, self._longest = first, 0, longest
+    def __init__(self, of: PackedSet, first: int) -> None:
+        self._of, self.first, self.size = of, first, 0
         self.problems: list[dict[str, Any]] = []
-        self._texts, self._reasons = Words(), Words()
+        self._texts, self._reasons = NumberedTexts(), NumberedTexts()
+        names = ("groups", "different", *_COLUMNS)
         self._runs: dict[str, dict[str, list[Any]]] = {
-            run: {name: [] for name in ("groups", "different", *_COLUMNS)} for run in runs
+            run: {name: [] for name in names} for run in of.groups
         }
 
-    def add(self, problem: dict[str, Any], answers: Mapping[str, list[dict[str, Any]]]) -> None:
+    def add(self, problem_id: str) -> None:
         """One more problem, with each run's answers to it."""
-        prompt = problem["prompt"] or ""
-        if len(prompt) > self._longest:
-            problem = {**problem, "prompt": prompt[: self._longest], "length": len(prompt)}
-        self.problems.append(problem)
-        self.size += len(problem["prompt"] or "")
-        for run, found in answers.items():
-            columns = self._runs[run]
-            columns["groups"].append(len(found))
-            columns["different"].append(found[0]["different"] if found else 0)
-            for answer in found:
-                columns["text"].append(self._text(answer["text"]))
-                columns["reason"].append(self._reasons.number(answer["reason"]))
-                for name in _COLUMNS[2:]:
-                    columns[name].append(answer[name])
+        of = self._of
+        problem = of.problems.get(problem_id)
+        prompt = None if problem is None else prompt_text(problem)
+        shown = {"prompt": prompt, "fields": {} if problem is None else dict(problem.answer)}
+        if prompt is not None and len(prompt) > of.limits.longest:
+            shown |= {"prompt": prompt[: of.limits.longest], "length": len(prompt)}
+        self.problems.append(shown)
+        self.size += min(len(prompt or ""), of.limits.longest)
+        for run, rows in of.groups.items():
+            answers = equal_answers([rows.get(problem_id, ())])
+            details = of.tokens.get(run, {}).get((of.name, problem_id), {})
+            columns, kept = self._runs[run], answers[: of.limits.most]
+            columns["groups"].append(len(kept))
+            columns["different"].append(len(answers))
+            for answer in kept:
+                for name, value in zip(_COLUMNS, self._cells(answer, details), strict=True):
+                    columns[name].append(value)
+
+    def _cells(self, one: AnswerGroup, details: Mapping[int, Any]) -> tuple[Any, ...]:
+        """Values of ``_COLUMNS``; tokens are of the first sample that has them."""
+        self.size += min(len(one.text), self._of.limits.longest)
+        return (
+            self._texts.number(one.text),
+            self._reasons.number(one.reason),
+            self._of.outcomes.number(one.outcome),
+            -1 if one.style is None else self._of.styles.number(one.style),
+            one.reward,
+            one.tokens,
+            not one.finished,
+            list(one.samples[0]),
+            next((details[i] for i in one.samples[0] if i in details), None),
+        )
 
     def document(self) -> dict[str, Any]:
         """The piece as JSON: problems ``first`` to ``first + len(problems)`` of the set."""
+        texts, longest = self._texts.all(), self._of.limits.longest
         return {
             "first": self.first,
             "problems": self.problems,
-            "texts": [text[: self._longest] for text in self._texts.all()],
-            "lengths": {
-                number: len(text)
-                for number, text in enumerate(self._texts.all())
-                if len(text) > self._longest
-            },
+            "texts": [text[:longest] for text in texts],
+            "lengths": {i: len(text) for i, text in enumerate(texts) if len(text) > longest},
             "reasons": self._reasons.all(),
             "runs": self._runs,
         }
-
-    def _text(self, text: str) -> int:
-        self.size += min(len(text), self._longest)
-        return self._texts.number(text)
-
-
-_COLUMNS = (
-    *("text", "reason"),
-    *("outcome", "style", "reward", "tokens", "cut", "samples", "detail"),
-)
 
 
 def packed(value: Any) -> str:
@@ -284,15 +241,6 @@ def json_bytes(value: Any) -> bytes:
     return text.encode("utf-8", errors="backslashreplace")
 
 
-def unpacked(letters: str) -> Any:
-    """The bytes that ``packed`` was given.
-
-    >>> unpacked(packed({"a": [1, None]}))
-    {'a': [1, None]}
-    """
-    return json.loads(gzip.decompress(base64.b64decode(letters)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerBlocks:
     """``index`` (JSON, not packed yet) and every piece, packed, by its id."""
@@ -307,44 +255,33 @@ def answer_blocks(
     data: ReportData, limits: Limits, *, pack: Callable[[Any], Any] = packed
 ) -> AnswerBlocks:
     """All problems of all sets with every run's answers, a piece at a time through ``pack``."""
-    outcomes, styles = Words(list(Outcome)), Words()
+    outcomes, styles = NumberedTexts(list(Outcome)), NumberedTexts()
     sets: list[dict[str, Any]] = []
     pieces: dict[str, Any] = {}
     for number, name in enumerate(data.sets):
-        packed_set = _packed_set(data, name, outcomes, styles, limits)
+        runs = [run for run in data.runs if name in evaluated_sets(run)]
+        groups = {run.key: _by_problem(run, name) for run in runs}
+        packed_set = PackedSet(
+            name=name,
+            problem_ids=list(dict.fromkeys(one for of_run in groups.values() for one in of_run)),
+            problems=data.problems.get(name, {}),
+            groups=groups,
+            changes={run.key: changes_of(data.diagnoses.get(run.key), name) for run in runs},
+            tokens={run.key: run.tokens for run in runs},
+            outcomes=outcomes,
+            styles=styles,
+            limits=limits,
+        )
         starts = []
         for i, piece in enumerate(packed_set.pieces()):
             starts.append([f"answers-{number}-{i}", piece["first"]])
             pieces[f"answers-{number}-{i}"] = pack(piece)
         sets.append({**packed_set.index(), "pieces": starts})
+    tables = [run.samples for run in data.runs if run.samples is not None]
+    seen = {name for table in tables for name in table["outcome"].unique().to_pylist()}
     index = {"sets": sets, "outcomes": outcomes.all(), "styles": styles.all()}
-    index["seen"] = seen_outcomes(run.samples for run in data.runs if run.samples is not None)
-    answers = sum(run.samples.num_rows for run in data.runs if run.samples is not None)
-    return AnswerBlocks(index=index, pieces=pieces, answers=answers)
-
-
-def seen_outcomes(tables: Iterable[pa.Table]) -> list[str]:
-    """The outcomes that some answer has, in the order of ``Outcome``."""
-    found = {name for table in tables for name in table["outcome"].unique().to_pylist()}
-    return [outcome.value for outcome in Outcome if outcome in found]
-
-
-def _packed_set(
-    data: ReportData, name: str, outcomes: Words, styles: Words, limits: Limits
-) -> PackedSet:
-    runs = [run for run in data.runs if name in evaluated_sets(run)]
-    groups = {run.key: _by_problem(run, name) for run in runs}
-    return PackedSet(
-        name,
-        list(dict.fromkeys(problem for of_run in groups.values() for problem in of_run)),
-        data.problems.get(name, {}),
-        groups,
-        changes={run.key: changes_of(data.diagnoses.get(run.key), name) for run in runs},
-        outcomes=outcomes,
-        styles=styles,
-        tokens={run.key: run.tokens for run in runs},
-        limits=limits,
-    )
+    index["seen"] = [outcome.value for outcome in Outcome if outcome in seen]
+    return AnswerBlocks(index=index, pieces=pieces, answers=sum(table.num_rows for table in tables))
 
 
 def _by_problem(run: ReportRun, name: str) -> dict[str, list[Row]]:

@@ -1,4 +1,4 @@
-"""Charts of a page: lines over steps or over k, and those of training."""
+"""Charts of the page: Pass@k over k, first try against Pass@k, and metrics over training."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -6,14 +6,33 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from dph.results.charts.palette import Look
-from dph.results.charts.panels import SCHEMA, Spec, config, curves, over, run_channels, values
+from dph.results.charts.panels import (
+    PERCENT,
+    SCHEMA,
+    Spec,
+    config,
+    curves,
+    nominal,
+    over,
+    quantity,
+    run_channels,
+    values,
+)
 from dph.results.over_seeds import mean_over_seeds
-from dph.results.report.report_data import ReportRun, SeedGroup
-from dph.results.vocabulary import LOG_PARTS, STEP_AXIS, log_part, log_titles
+from dph.results.report.report_data import ReportData, ReportRun, SeedGroup, rows_over_seeds
+from dph.results.vocabulary import (
+    K_AXIS,
+    LOG_PARTS,
+    STEP_AXIS,
+    Look,
+    log_part,
+    log_titles,
+    metric_title,
+    set_title,
+    table_ks,
+)
+from dph.runs.evaluate.comparison import ComparisonRow
 
-# A chart of the page: a Vega-Lite specification and the columns that it draws.
-#
 # Runs are drawn in the page's own colours (``--r0`` ...: one for light, one for dark) and filtered
 # by the parameter ``shown``, which the page sets when a run is switched on or off. Texts (labels,
 # names of sets) are data or titles, never field names or expressions.
@@ -21,7 +40,7 @@ from dph.results.vocabulary import LOG_PARTS, STEP_AXIS, log_part, log_titles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """``columns`` hold equally many values; ``section`` is the part of the page it belongs to.
+    """A Vega-Lite specification and the columns that it draws, in a ``section`` of the page.
 
     ``name`` stays when the title, which may state a finding, changes. ``part`` is a heading in the
     section that charts are gathered under.
@@ -36,7 +55,6 @@ class Chart:
     part: str = ""
 
     def document(self) -> dict[str, Any]:
-        """For the page's index."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
@@ -210,15 +228,9 @@ def _training_chart(
         thinned = max(thinned, width)
         lines[key] = list(_means(points, width))
     lines |= {group.key: over_seeds([lines[key] for key in group.runs]) for group in groups}
-    wide = banded or bool(groups)
-    columns: dict[str, list[Any]] = {"run": [], "x": [], "value": []}
-    columns |= {"lo": [], "hi": []} if wide else {}
-    for key, points in lines.items():
-        for point in points:
-            columns["run"].append(key)
-            values = [*point, None, None][: len(columns) - 1]
-            for column, value in zip(list(columns)[1:], values, strict=True):
-                columns[column].append(value)
+    rows = [(key, *point, None, None) for key, points in lines.items() for point in points]
+    names = ("run", "x", "value", *(("lo", "hi") if banded or groups else ()))
+    columns = {column: [row[i] for row in rows] for i, column in enumerate(names)}
     if not any(columns["value"]):
         return None
     caption = f"means over {thinned} steps" if thinned > 1 else ""
@@ -259,3 +271,218 @@ def _means(points: Sequence[tuple[float, ...]], width: int) -> Iterator[tuple[fl
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+# Charts of sets. Their titles state a finding.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedSet:
+    """A set's rows against its first run; titles speak of the runs in ``told``."""
+
+    name: str
+    rows: Sequence[ComparisonRow]
+    labels: Mapping[str, str]
+    told: Sequence[str]
+
+    def reach_finding(self) -> str:
+        """The runs that differ from the baseline at the largest k, and in which direction."""
+        metric = f"pass_at_{max(row.k or 0 for row in self.rows)}"
+        start, base = f"{set_title(self.name)}, {metric_title(metric)}", self._baseline
+        ways = self._directions(metric)
+        if not ways:
+            return start
+        above = self._named([key for key, way in ways.items() if way > 0], len(ways))
+        below = self._named([key for key, way in ways.items() if way < 0], len(ways))
+        if not below and not above:
+            return f"{start}: {self._tie(ways)}"
+        second = "it" if below else base
+        said = [
+            f"{below} below {base}" if below else "",
+            f"{above} above {second}" if above else "",
+        ]
+        return f"{start}: {', '.join(filter(None, said))}"
+
+    def traded_finding(self, k: int) -> str:
+        """The runs whose first answers got better while fewer problems stayed within reach."""
+        first, reach = (self._directions(metric) for metric in ("greedy", f"pass_at_{k}"))
+        if not reach:
+            return set_title(self.name)
+        better = [key for key in first if first[key] > 0]
+        findings = {
+            "better first answers for fewer problems within reach": [
+                key for key in better if reach[key] < 0
+            ],
+            "better first answers, no reach lost beyond chance": [
+                key for key in better if reach[key] >= 0
+            ],
+            "fewer problems within reach": [
+                key for key in first if first[key] <= 0 and reach[key] < 0
+            ],
+        }
+        said = [f"{self._named(of, len(first))}: {text}" for text, of in findings.items() if of]
+        return f"{set_title(self.name)} \N{EN DASH} {'; '.join(said) or self._tie(first)}"
+
+    @property
+    def _baseline(self) -> str:
+        return next(self.labels[row.run] for row in self.rows if row.difference is None)
+
+    def _directions(self, metric: str) -> dict[str, int]:
+        """1, -1 or 0 (cannot be told) for each of ``told`` but the baseline."""
+        return {
+            row.run: (row.difference.lo > 0) - (row.difference.hi < 0)
+            for row in self.rows
+            if row.metric == metric and row.difference is not None and row.run in self.told
+        }
+
+    def _named(self, keys: Sequence[str], of: int) -> str:
+        if len(keys) > _MOST_NAMED:
+            return f"{len(keys)} of {of} runs"
+        return " and ".join(self.labels[key] for key in keys)
+
+    def _tie(self, ways: Mapping[str, int]) -> str:
+        who = self.labels[next(iter(ways))] if len(ways) == 1 else "no run"
+        return f"{who}{' cannot' if len(ways) == 1 else ' can'} be told from {self._baseline}"
+
+
+_MOST_NAMED = 2
+
+
+def report_charts(data: ReportData) -> list[Chart]:
+    """Pass@k, fronts and training; none of what no run has."""
+    return [*_set_charts(data), *training_charts(data.runs, data.groups)]
+
+
+def _set_charts(data: ReportData) -> Iterator[Chart]:
+    """Pass@k and fronts of every set, of runs and of groups of seeds.
+
+    Rows are against the first run of a set. Where runs began with several policies that is not
+    what each began with, so titles state no finding.
+    """
+    labels = {key: label for key, (label, _) in data.drawn.items()}
+    looks = {key: look for key, (_, look) in data.drawn.items()}
+    several = len({run.baseline for run in data.runs} - {None}) > 1
+    sets = [
+        ComparedSet(
+            name=name,
+            rows=_with_groups(data, of),
+            labels=labels,
+            told=() if several else data.folded,
+        )
+        for name, of in data.comparison.items()
+    ]
+    for one in sets:
+        yield pass_at_k_chart(one, looks)
+    for one in sets:
+        front = front_chart(one, looks, shown=data.folded)
+        if front is not None:
+            yield front
+
+
+def _with_groups(data: ReportData, rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    of_run: dict[str, list[ComparisonRow]] = {}
+    for row in rows:
+        of_run.setdefault(row.run, []).append(row)
+    over = [
+        row
+        for group in data.groups
+        for row in rows_over_seeds(group.key, [of_run.get(key, []) for key in group.runs])
+    ]
+    return [*rows, *over]
+
+
+def pass_at_k_chart(of: ComparedSet, looks: Mapping[str, Look]) -> Chart:
+    """Pass@k of every run over k, with 95% bands."""
+    curve = [row for row in of.rows if row.k]
+    columns = {name: [getattr(row, name) for row in curve] for name in ("run", "value", "lo", "hi")}
+    return line_chart(
+        "pass_at_k",
+        of.reach_finding(),
+        columns | {"x": [row.k for row in curve]},
+        {key: looks[key] for key in columns["run"]},
+        x_title=K_AXIS,
+        unit="%",
+        name=of.name,
+        powers=True,
+    )
+
+
+def front_chart(
+    of: ComparedSet, looks: Mapping[str, Look], *, shown: Sequence[str]
+) -> Chart | None:
+    """A point a run with its 95% intervals; None where there are no greedy answers.
+
+    The legend names the runs in ``shown``.
+    """
+    found = {(row.metric, row.run): row for row in of.rows}
+    keys = [run for run in of.labels if ("greedy", run) in found]
+    if not keys:
+        return None
+    k = table_ks(max(row.k or 0 for row in of.rows))[-1]
+    columns: dict[str, list[Any]] = {"run": keys, "label": [of.labels[key] for key in keys]}
+    titles = {"x": "first try", "y": metric_title(f"pass_at_{k}")}
+    at = {}
+    for axis, metric in (("x", "greedy"), ("y", f"pass_at_{k}")):
+        rows = [found[metric, key] for key in keys]
+        for end, name in (("", "value"), ("_lo", "lo"), ("_hi", "hi")):
+            columns[axis + end] = [getattr(row, name) for row in rows]
+        domain = _domain(columns[f"{axis}_lo"], columns[f"{axis}_hi"])
+        at[axis] = quantity(axis, titles[axis], scale={"domain": domain, "nice": False}, axis=_AXIS)
+    legend = {"values": [of.labels[key] for key in keys if key in shown], **_LEGEND}
+    runs = {
+        name: {**channel, **nominal("label"), "legend": legend}
+        for name, channel in page_channels({key: looks[key] for key in keys}).items()
+    }
+    for channel in runs.values():
+        channel["scale"] = {**channel["scale"], "domain": columns["label"]}
+    rules = [
+        {
+            "mark": {"type": "rule", "opacity": 0.45},
+            "encoding": {
+                **at,
+                axis: {**at[axis], "field": f"{axis}_lo"},
+                f"{axis}2": {"field": f"{axis}_hi"},
+                "color": runs["color"],
+            },
+        }
+        for axis in "xy"
+    ]
+    tips = [quantity(axis, titles[axis], format=".1%") for axis in "xy"]
+    point = {
+        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+        "encoding": {
+            **at,
+            "color": runs["color"],
+            "shape": runs["shape"],
+            "tooltip": [nominal("label"), *tips],
+        },
+    }
+    return Chart(
+        section="front",
+        name=of.name,
+        title=of.traded_finding(k),
+        caption="",
+        spec=finished([*rules, point], keys, height=220),
+        columns=columns,
+    )
+
+
+_LEGEND = {
+    "orient": "bottom",
+    "title": None,
+    "columns": 2,
+    "labelColor": "currentColor",
+    "symbolOpacity": 1,
+}
+_AXIS = {
+    "format": PERCENT,
+    "tickCount": 5,
+    "labelExpr": "datum.value > 1.0001 ? '' : datum.label",
+}
+
+
+def _domain(lows: Sequence[float], highs: Sequence[float]) -> list[float]:
+    """A little more than the intervals take, and never so little that noise looks large."""
+    low, high = min(lows), max(highs)
+    room = max(0.08 * (high - low), 0.01)
+    return [low - room, high + room]

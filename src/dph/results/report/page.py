@@ -3,27 +3,31 @@
 import base64
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from statistics import fmean, median
+from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dph._base.files import write_text
-from dph.results.charts.palette import Look, on_dark
+from dph.recipe import Recipe
+from dph.records import Outcome
 from dph.results.charts.text_table import percent, with_code_points
-from dph.results.read.training_progress import training_progress
 from dph.results.report.answers import Limits, answer_blocks, packed
-from dph.results.report.page_tables import diagnosed_runs, turn_facts, verdict_lines
+from dph.results.report.charts import report_charts
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.report.run_table import run_table
-from dph.results.report.set_charts import report_charts
-from dph.results.vocabulary import DEFINITIONS, set_label, where_of
+from dph.results.report.verdicts import diagnosed_runs, verdict_lines
+from dph.results.vocabulary import DEFINITIONS, Look, on_dark, set_label, where_of
+from dph.runs.evaluate.metrics import pass_at_k
+from dph.tasks.environments import ToolResult, read_turns
 
 # A diagnosis as the template shows it, out of the document of ``dph diagnose``.
 
@@ -89,6 +93,183 @@ SERVED_SCRIPTS = ("live.js", *FILE_SCRIPTS)
 """Those of a page that asks the server it came from what is new."""
 
 
+# Progress of training.
+
+
+State = Literal["running", "stopped", "failed", "finished"]
+_LOCKS = Path("/proc/locks")
+_LATEST = 20
+"""Steps whose median is taken for the time of one that is to come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingProgress:
+    """Step ``step`` of ``steps``; ``seconds_left`` is None unless it runs.
+
+    ``running``: a process holds the directory's lock. ``failed``: it ended with a loss that was not
+    finite. ``stopped``: it ended before its last step.
+    """
+
+    stage: str
+    step: int
+    steps: int
+    state: State
+    seconds_left: float | None
+
+
+def training_progress(
+    path: Path,
+    recipe: Recipe | None,
+    log: Sequence[Mapping[str, Any]],
+    *,
+    locks: Collection[int] | None = None,
+) -> list[TrainingProgress]:
+    """Progress of training; none of what has no recipe or has not begun.
+
+    ``locks`` are inodes of files that are locked [default: those of this machine].
+    """
+    if recipe is None:
+        return []
+    held = _held_locks() if locks is None else locks
+    steps = recipe.train.steps
+    step = max((int(row["step"]) for row in log), default=0)
+    state = _state(path, step, steps, running=_inode(path / ".lock") in held)
+    left = _left(log, steps - step) if state == "running" else None
+    found = TrainingProgress(
+        stage="training", step=step, steps=steps, state=state, seconds_left=left
+    )
+    return [found] if step or state == "running" else []
+
+
+def _state(place: Path, step: int, steps: int, *, running: bool) -> State:
+    if step >= steps:
+        return "finished"
+    if running:
+        return "running"
+    failed = place / f"failed_batch_step_{step + 1:06d}.json"  # those of earlier tries stay
+    return "failed" if failed.exists() else "stopped"
+
+
+def _left(rows: Sequence[Mapping[str, Any]], steps: int) -> float | None:
+    """Seconds of the steps to come; None before the first."""
+    seconds = [row["seconds"] for row in rows if isinstance(row.get("seconds"), int | float)]
+    return steps * median(seconds[-_LATEST:]) if seconds else None
+
+
+def _held_locks() -> set[int]:
+    """Inodes of the files that some process has locked; none where the kernel does not list them.
+
+    Trying a lock would keep a run from starting at that moment, so the list is read.
+    """
+    try:
+        lines = _LOCKS.read_text().splitlines()
+    except OSError:
+        return set()
+    fields = (line.split() for line in lines)
+    return {int(of[5].rpartition(":")[2]) for of in fields if len(of) > 5 and of[1] != "->"}
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
+
+
+# Trajectories of an environment: turns that answers took, and what their tools came to.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRow:
+    """Answers that took ``turns`` turns: their share, the share of them that is right.
+
+    ``within`` is Pass@k where only answers that took no more turns can be right.
+    """
+
+    turns: int
+    share: float
+    right: float
+    within: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRow:
+    """Calls of a tool for each answer, and the share of them that failed; '' for no tool."""
+
+    tool: str
+    calls: float
+    failed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFacts:
+    """Turns and tools of a run's samples on a set."""
+
+    key: str
+    label: str
+    set_name: str
+    k: int
+    turns: Sequence[TurnRow]
+    tools: Sequence[ToolRow]
+
+
+def turn_facts(runs: Sequence[ReportRun]) -> list[TurnFacts]:
+    """Of every run whose answers are trajectories, and every set; greedy answers are left out."""
+    found = []
+    for run in runs:
+        recipe = run.results.recipe
+        if run.samples is None or recipe is None or recipe.environment.path is None:
+            continue
+        by_set: dict[str, list[Mapping[str, Any]]] = {}
+        for row in run.samples.to_pylist():
+            if row["sample_index"] >= 0:
+                by_set.setdefault(row["set"], []).append(row)
+        found += [_turn_facts(run, name, rows) for name, rows in by_set.items()]
+    return found
+
+
+def _turn_facts(run: ReportRun, name: str, rows: Sequence[Mapping[str, Any]]) -> TurnFacts:
+    taken: list[int] = []
+    calls: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    for row in rows:
+        turns = read_turns(row["text"])
+        taken.append(sum(not turn.by for turn in turns))
+        results = [turn for turn in turns if turn.by not in ("", "reset")]
+        calls.update(turn.by for turn in results)
+        failed.update(turn.by for turn in results if ToolResult(turn.by, turn.text).is_error)
+    samples = run.scores[name].samples
+    right = [row["outcome"] == Outcome.CORRECT for row in rows]
+    each: dict[str, Counter[int]] = {row["problem_id"]: Counter() for row in rows}
+    for row, turns_taken, is_right in zip(rows, taken, right, strict=True):
+        each[row["problem_id"]][turns_taken] += is_right
+    return TurnFacts(
+        key=run.key,
+        label=run.label,
+        set_name=name,
+        k=samples,
+        turns=[
+            TurnRow(
+                turns=most,
+                share=taken.count(most) / len(rows),
+                right=fmean(ok for ok, turns in zip(right, taken, strict=True) if turns == most),
+                within=fmean(
+                    pass_at_k(samples, sum(n for t, n in of.items() if t <= most), samples)
+                    for of in each.values()
+                ),
+            )
+            for most in sorted(set(taken))
+        ],
+        tools=[
+            ToolRow(tool=tool, calls=calls[tool] / len(rows), failed=failed[tool] / calls[tool])
+            for tool in sorted(calls)
+        ],
+    )
+
+
+# The page itself.
+
+
 def page_html(
     data: ReportData, *, title: str, lead: str = "", made: datetime | None = None, **parts: Any
 ) -> str:
@@ -145,7 +326,7 @@ def page_index(data: ReportData) -> dict[str, Any]:
 def progress_of(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
     """Steps that each run has trained, a row a stage."""
     return [
-        {"key": run.key, **one.document()}
+        {"key": run.key, **asdict(one)}
         for run in runs
         for one in training_progress(run.path, run.recipe, run.log)
     ]

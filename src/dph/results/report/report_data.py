@@ -1,6 +1,6 @@
 """All that a report shows, read from run directories."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,22 @@ import pyarrow as pa
 from dph.errors import DataError, SettingsError
 from dph.recipe import Recipe
 from dph.records import Problem
-from dph.results.charts.palette import Look, looks_by_method
 from dph.results.diagnosis.run_diagnosis import diagnose, diagnosis_document
 from dph.results.over_seeds import mean_over_seeds
 from dph.results.read.found_runs import find_runs, group_runs
 from dph.results.read.run_results import RunResults, Tokens, read_set_problems
-from dph.results.vocabulary import BASE, method_label, run_labels, shown_ks, unique_labels
+from dph.results.vocabulary import (
+    BASE,
+    Look,
+    looks_by_method,
+    method_label,
+    run_labels,
+    shown_ks,
+    unique_labels,
+)
 from dph.runs.evaluate.comparison import ComparisonRow, compare
-from dph.runs.evaluate.intervals import Difference
+from dph.runs.evaluate.evaluated_runs import pass_at_k_band
+from dph.runs.evaluate.intervals import Band, Difference
 from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores
 
@@ -44,18 +52,30 @@ def against_baselines(
 
     A run without one is compared as the table compares it.
     """
-    first = {name: rows[0].run for name, rows in comparison.items()}
     scores = {run.key: run.scores for run in runs}
     found = {}
     for run in runs:
-        shared = {name: first[name] for name in run.scores}
-        if run.baseline is None or set(shared.values()) == {run.baseline}:
-            rows = [row for of_set in comparison.values() for row in of_set if row.run == run.key]
-        else:
-            pair = {key: scores[key] for key in (run.baseline, run.key)}
-            of_pair = compare_sets(pair, seed=seed).values()
-            rows = [row for of_set in of_pair for row in of_set if row.run == run.key]
-        found[run.key] = rows
+        rows, against = comparison, {comparison[name][0].run for name in run.scores}
+        if run.baseline is not None and against != {run.baseline}:
+            rows = compare_sets({key: scores[key] for key in (run.baseline, run.key)}, seed=seed)
+        found[run.key] = [row for of_set in rows.values() for row in of_set if row.run == run.key]
+    return found
+
+
+def bands_of(
+    runs: Sequence["ReportRun"], comparison: Mapping[str, Sequence[ComparisonRow]], *, seed: int
+) -> dict[str, dict[str, Band]]:
+    """By run and set, the band of its Pass@k minus that of its initial policy.
+
+    A run without one is compared as the table compares it.
+    """
+    scores = {run.key: run.scores for run in runs}
+    found: dict[str, dict[str, Band]] = {run.key: {} for run in runs if not run.is_base}
+    for run in runs:
+        for name, mine in run.scores.items() if not run.is_base else ():
+            against = run.baseline or comparison[name][0].run
+            if against != run.key and name in scores[against]:
+                found[run.key][name] = pass_at_k_band(mine, scores[against][name], seed)
     return found
 
 
@@ -128,7 +148,8 @@ class ReportData:
     """Runs (initial policies first), their problems, and what was computed of them.
 
     ``comparison`` has the rows of a set against the first run that has it; ``against_own`` those of
-    a run against its own initial policy, by key. ``diagnoses`` holds the document of ``dph
+    a run against its own initial policy, by key, and ``bands`` the band of that difference at all
+    k, by key and set. ``diagnoses`` holds the document of ``dph
     diagnose`` for each run that has a baseline, by key; ``groups`` the runs that differ in their
     seed alone; ``notes`` say what could not be shown, and why.
     """
@@ -140,6 +161,7 @@ class ReportData:
     notes: Sequence[str]
     groups: Sequence["SeedGroup"] = ()
     against_own: Mapping[str, Sequence[ComparisonRow]] = field(default_factory=dict)
+    bands: Mapping[str, Mapping[str, Band]] = field(default_factory=dict)
 
     @property
     def sets(self) -> list[str]:
@@ -219,13 +241,12 @@ def evaluated_sets(run: ReportRun) -> list[str]:
     return names
 
 
-def read_report(places: Sequence[str | Path], *, seed: int = 0, texts: bool = True) -> ReportData:
+def read_report(places: Sequence[str | Path], *, seed: int = 0) -> ReportData:
     """Read runs, and the evaluations of what they began with.
 
     Args:
         places: run directories, or directories of runs.
         seed: of the bootstrap.
-        texts: whether the samples have their texts, which are most of what they take.
 
     Raises:
         DataError: there is no run, a file is damaged, or runs were evaluated on other problems.
@@ -234,36 +255,27 @@ def read_report(places: Sequence[str | Path], *, seed: int = 0, texts: bool = Tr
     if isinstance(places, str | Path):
         raise SettingsError(f"read_report takes a list of runs, got {places!r}: write [{places!r}]")
     found = find_runs([Path(place) for place in places], any_recipe=True)
-    runs = report_runs(found, lambda run: run.answers(texts=texts))
+    runs = report_runs(found)
     scores = comparable_scores({run.key: run.samples for run in runs if run.samples is not None})
     runs = [replace(run, scores=scores.get(run.key, {})) for run in runs]
     problems, notes = read_set_problems({run.results: run.recipe for run in runs})
     diagnoses, unexplained = run_diagnoses(found, {run.path: run.key for run in runs})
+    unread = [f"without its settings: {one.unread_recipe}" for one in found if one.unread_recipe]
     comparison = compare_sets({run.key: run.scores for run in runs}, seed=seed)
     return ReportData(
         runs=runs,
         problems=problems,
         comparison=comparison,
         diagnoses=diagnoses,
-        notes=[*notes, *why_incomplete(found), *unexplained],
+        notes=[*notes, *unread, *(one.why_alone for one in found if one.why_alone), *unexplained],
         groups=seed_groups(runs),
         against_own=against_baselines(runs, comparison, seed=seed),
+        bands=bands_of(runs, comparison, seed=seed),
     )
 
 
-def why_incomplete(found: Sequence[RunResults]) -> list[str]:
-    """Why runs are shown without their settings, or without a comparison."""
-    unread = [f"without its settings: {one.unread_recipe}" for one in found if one.unread_recipe]
-    return unread + [one.why_alone for one in found if one.why_alone]
-
-
-def report_runs(
-    found: Sequence[RunResults], read: Callable[[RunResults], pa.Table | None]
-) -> list[ReportRun]:
-    """Initial policies first, each once however many runs began with it, without scores.
-
-    ``read`` gives a run's answers, None where they are not wanted; tokens are read with them.
-    """
+def report_runs(found: Sequence[RunResults]) -> list[ReportRun]:
+    """Initial policies first, each once however many runs began with it, without scores."""
     policies: dict[str, RunResults] = {}
     for run in found:
         if run.base is not None:
@@ -271,30 +283,31 @@ def report_runs(
     bases = list(policies.values())
     taken = {base.path.resolve() for base in bases}
     others = [run for run in found if run.path.resolve() not in taken]
-    keys = {run: f"r{i}" for i, run in enumerate([*bases, *others])}
-    names = run_labels([run.path for run in (*bases, *others)])
+    every = [*bases, *others]
+    keys = {run: f"r{i}" for i, run in enumerate(every)}
+    names = run_labels([run.path for run in every])
     called = unique_labels(names.values())
-    labels = {run: called[names[str(run.path)]] for run in (*bases, *others)}
-    if len(bases) == 1:  # several are told apart by where they lie
+    labels = {run: called[names[str(run.path)]] for run in every}
+    if len(bases) == 1:  # several are told apart by their places
         labels[bases[0]] = method_label(BASE)
     drawn = _looks(others, labels)
-    return [
-        ReportRun(
+    runs = []
+    for run in every:
+        base = None if run in bases or run.base is None else policies[run.base.identity]
+        one = ReportRun(
             key=keys[run],
             label=labels[run],
             results=run,
             is_base=run in bases,
             look=drawn[run],
-            baseline=None
-            if run in bases or run.base is None
-            else keys[policies[run.base.identity]],
-            samples=(table := read(run) if run.is_evaluated else None),
+            baseline=None if base is None else keys[base],
+            samples=run.answers() if run.is_evaluated else None,
             scores={},
             log=[],
-            tokens={} if table is None or "text" not in table.column_names else run.tokens(),
-        ).with_logs()
-        for run in [*bases, *others]
-    ]
+            tokens=run.tokens() if run.is_evaluated else {},
+        )
+        runs.append(one.with_logs())
+    return runs
 
 
 def _looks(

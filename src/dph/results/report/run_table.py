@@ -1,6 +1,6 @@
 """The table of runs: a line a run, and a line for the seeds of a method; scores, cost, settings."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
@@ -14,6 +14,7 @@ from dph.results.over_seeds import mean_over_seeds
 from dph.results.report.report_data import ReportData, ReportRun, SeedGroup
 from dph.results.vocabulary import method_label, metric_title, set_label, table_ks, where_of
 from dph.runs.directory import RunDirectory, read_software
+from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.stage_costs import RunCost, run_cost
 
 Kind = Literal["percent", "number", "count", "duration", "text"]
@@ -77,12 +78,10 @@ class RunTable:
     against: str
 
     def column(self, key: str) -> TableColumn:
-        """The column of that key."""
         return next(one for one in self.columns if one.key == key)
 
     def document(self) -> dict[str, Any]:
         """For the page's scripts: values in the order of the lines, texts with nothing hidden."""
-        lines = [asdict(line) | {"label": with_code_points(line.label)} for line in self.lines]
         columns = [
             {
                 "key": one.key,
@@ -94,12 +93,11 @@ class RunTable:
             }
             for one in self.columns
         ]
-        about = {with_code_points(group): text for group, text in self.about.items()}
         return {
-            "lines": lines,
+            "lines": [asdict(one) | {"label": with_code_points(one.label)} for one in self.lines],
             "columns": columns,
             "shown": list(self.shown),
-            "about": about,
+            "about": {with_code_points(group): text for group, text in self.about.items()},
             "against": with_code_points(self.against),
         }
 
@@ -124,7 +122,7 @@ def run_table(data: ReportData) -> RunTable:
         Line(
             key=run.key,
             label=run.label,
-            path=place_of(run.path),
+            path=_place_of(run.path),
             runs=[run.key],
             is_base=run.is_base,
         )
@@ -175,51 +173,48 @@ def _against(data: ReportData) -> str:
 
 def _score_columns(data: ReportData, name: str) -> Iterator[TableColumn]:
     rows = data.comparison[name]
-    found = {(row.metric, row.run): row for row in rows}
-    samples = min(data.run(key).scores[name].samples for _, key in found)
+    samples = min(data.run(row.run).scores[name].samples for row in rows)
     titles = {"greedy": "first try", "mean": f"mean@{samples}"}
     titles |= {f"pass_at_{k}": metric_title(f"pass_at_{k}") for k in table_ks(samples)}
+    group = set_label(name)
     for metric, title in titles.items():
-        of_runs = {
-            run: Value(
-                value=row.value,
-                interval=(row.lo, row.hi),
-                difference=None if row.difference is None else row.difference.mean,
-                difference_interval=(
-                    None if row.difference is None else (row.difference.lo, row.difference.hi)
-                ),
-            )
-            for (of, run), row in found.items()
-            if of == metric
-        }
+        values = {row.run: _compared(row) for row in rows if row.metric == metric}
         word = "pass_at_k" if metric.startswith("pass_at_") else metric
-        yield _column(data, f"{name}/{metric}", title, name, "percent", of_runs, word)
-    yield from _evaluated(data, name)
+        yield _column(data, f"{name}/{metric}", (group, title), "percent", values, word)
+    sets = {run.key: (run.evaluation or {}).get("sets", {}).get(name, {}) for run in data.runs}
+    for metric, (title, kind) in _EVALUATED.items():
+        values = {
+            key: Value(value=summary.get(metric), detail=_null(summary, metric))
+            for key, summary in sets.items()
+        }
+        yield _column(data, f"{name}/{metric}", (group, title), kind, values, metric)
     for change in ("lost", "gained"):
-        counts = {
+        values = {
             key: Value(value=float(document["sets"][name]["counts"][change]))
             for key, document in data.diagnoses.items()
             if name in document["sets"]
         }
         title = f"clearly {change}"
-        yield _column(data, f"{name}/{change}", title, name, "count", counts, change)
+        yield _column(data, f"{name}/{change}", (group, title), "count", values, change)
 
 
-def _evaluated(data: ReportData, name: str) -> Iterator[TableColumn]:
-    """Of evaluation.json: effective styles, keep and explore, share cut off."""
-    of = {run.key: (run.evaluation or {}).get("sets", {}).get(name, {}) for run in data.runs}
-    kinds: dict[str, tuple[str, Kind]] = {
-        "effective_styles": ("styles", "number"),
-        "keep": ("keep", "percent"),
-        "explore": ("explore", "percent"),
-        "cut_off": ("cut off", "percent"),
-    }
-    for metric, (title, kind) in kinds.items():
-        values = {
-            key: Value(value=summary.get(metric), detail=_null(summary, metric))
-            for key, summary in of.items()
-        }
-        yield _column(data, f"{name}/{metric}", title, name, kind, values, metric)
+def _compared(row: ComparisonRow) -> Value:
+    apart = row.difference
+    return Value(
+        value=row.value,
+        interval=(row.lo, row.hi),
+        difference=apart and apart.mean,
+        difference_interval=apart and (apart.lo, apart.hi),
+    )
+
+
+_EVALUATED: Mapping[str, tuple[str, Kind]] = {
+    "effective_styles": ("styles", "number"),
+    "keep": ("keep", "percent"),
+    "explore": ("explore", "percent"),
+    "cut_off": ("cut off", "percent"),
+}
+"""Title and kind of what is taken from evaluation.json."""
 
 
 def _null(summary: Mapping[str, Any], metric: str) -> str:
@@ -230,27 +225,26 @@ def _null(summary: Mapping[str, Any], metric: str) -> str:
 def _column(
     data: ReportData,
     key: str,
-    title: str,
-    set_name: str,
+    heading: tuple[str, str],
     kind: Kind,
     values: Mapping[str, Value],
-    word: str,
+    word: str = "",
 ) -> TableColumn:
-    bounds = {"percent": (0.0, 1.0), "number": (1.0, inf)}.get(kind, (0.0, inf))
-    over = {group.key: _over_seeds(group, values, bounds) for group in data.groups}
+    """A column; the lines of seeds have means if it has a ``word``, else texts."""
+    over = {
+        group.key: _over_seeds(group, values, kind) if word else _joined(group, values)
+        for group in data.groups
+    }
     return TableColumn(
-        key=key,
-        title=title,
-        group=set_label(set_name),
-        kind=kind,
-        values={**values, **over},
-        word=word,
+        key=key, group=heading[0], title=heading[1], kind=kind, values={**values, **over}, word=word
     )
 
 
-def _over_seeds(
-    group: SeedGroup, values: Mapping[str, Value], bounds: tuple[float, float]
-) -> Value:
+_BOUNDS = {"percent": (0.0, 1.0), "number": (1.0, inf)}
+"""Of means; counts and seconds are not negative."""
+
+
+def _over_seeds(group: SeedGroup, values: Mapping[str, Value], kind: Kind) -> Value:
     """The mean of the seeds' values and of their differences, with t-intervals over seeds."""
     of = [values.get(key, UNKNOWN) for key in group.runs]
     known = [one.value for one in of if isinstance(one.value, int | float)]
@@ -261,10 +255,17 @@ def _over_seeds(
     difference = mean_over_seeds(apart) if len(apart) == len(of) else None
     return Value(
         value=mean.mean,
-        interval=mean.interval(bounds),
-        difference=None if difference is None else difference.mean,
-        difference_interval=None if difference is None else difference.interval(),
+        interval=mean.interval(_BOUNDS.get(kind, (0.0, inf))),
+        difference=difference and difference.mean,
+        difference_interval=difference and difference.interval(),
     )
+
+
+def _joined(group: SeedGroup, values: Mapping[str, Value]) -> Value:
+    """The value of seeds that all have it; else all of them, as a text."""
+    of = list(dict.fromkeys(values[key].value for key in group.runs if key in values))
+    texts = (str(one) for one in of if one is not None)
+    return Value(value=of[0] if len(of) == 1 else ", ".join(texts))
 
 
 def _cost_columns(data: ReportData) -> Iterator[TableColumn]:
@@ -275,19 +276,12 @@ def _cost_columns(data: ReportData) -> Iterator[TableColumn]:
         "answers": ("answers drawn", "count"),
     }
     for what, (title, kind) in kinds.items():
-        of_runs = {
+        values = {
             key: Value(value=getattr(cost, what) or None, detail=_by_stage(cost, what))
             for key, cost in costs.items()
         }
-        over = {group.key: _over_seeds(group, of_runs, (0.0, inf)) for group in data.groups}
-        yield TableColumn(
-            key=f"cost/{what}",
-            title=title,
-            group="cost, all stages",
-            kind=kind,
-            values={**of_runs, **over},
-            word="cost",
-        )
+        heading = ("cost, all stages", title)
+        yield _column(data, f"cost/{what}", heading, kind, values, "cost")
 
 
 def _by_stage(cost: RunCost, what: str) -> str:
@@ -302,52 +296,31 @@ def _by_stage(cost: RunCost, what: str) -> str:
 
 
 def _facts(data: ReportData) -> Iterator[TableColumn]:
-    documents = {run.key: run.evaluation or {} for run in data.runs}
-    facts: dict[str, tuple[Kind, Callable[[ReportRun], float | str | None]]] = {
-        "method": ("text", lambda run: method_label(run.recipe.method) if run.recipe else None),
-        "seed": ("count", lambda run: None if run.recipe is None else run.recipe.seed),
-        "steps": ("count", lambda run: max((int(row["step"]) for row in run.log), default=None)),
-        "samples a problem": ("count", lambda run: documents[run.key].get("samples")),
-        "graded by": ("text", _verifiers),
-        "trained by": ("text", _software),
-        "model": (
-            "text",
-            lambda run: str(run.recipe.model.path) if run.recipe else documents[run.key]["model"],
-        ),
-        "directory": ("text", lambda run: place_of(run.path)),
+    facts = {run.key: _facts_of(run) for run in data.runs}
+    for title in next(iter(facts.values()), {}):
+        values = {key: Value(value=of[title]) for key, of in facts.items()}
+        kind: Kind = "count" if title in ("seed", "steps", "samples a problem") else "text"
+        yield _column(data, f"run/{title.replace(' ', '_')}", ("run", title), kind, values)
+
+
+def _facts_of(run: ReportRun) -> dict[str, float | str | None]:
+    recipe, evaluation = run.recipe, run.evaluation or {}
+    model = evaluation.get("model") if recipe is None else str(recipe.model.path)
+    found = {
+        "method": recipe and method_label(recipe.method),
+        "seed": recipe and recipe.seed,
+        "steps": max((int(row["step"]) for row in run.log), default=None),
+        "samples a problem": evaluation.get("samples"),
+        "graded by": _verifiers(run),
+        "trained by": _software(run),
+        "model": model,
+        "directory": _place_of(run.path),
     }
-    for title, (kind, read) in facts.items():
-        of_runs = {run.key: Value(value=_read(read, run)) for run in data.runs}
-        yield TableColumn(
-            key=f"run/{title.replace(' ', '_')}",
-            title=title,
-            group="run",
-            kind=kind,
-            values=of_runs | _of_groups(data, of_runs),
-        )
+    return {k: with_code_points(v) if isinstance(v, str) else v for k, v in found.items()}
 
 
-def _read(read: Callable[[ReportRun], float | str | None], run: ReportRun) -> float | str | None:
-    try:
-        found = read(run)
-    except KeyError:  # an evaluation.json without a model
-        return None
-    return with_code_points(found) if isinstance(found, str) else found
-
-
-def _of_groups(data: ReportData, values: Mapping[str, Value]) -> dict[str, Value]:
-    """Value of seeds that all have it; else all of them, as a text."""
-    found = {}
-    for group in data.groups:
-        of = list(dict.fromkeys(values[key].value for key in group.runs if key in values))
-        found[group.key] = Value(
-            value=of[0] if len(of) == 1 else ", ".join(str(one) for one in of if one is not None)
-        )
-    return found
-
-
-def place_of(path: Path) -> str:
-    """The path from the working directory on, where it lies in it."""
+def _place_of(path: Path) -> str:
+    """The path from the working directory on, if it is inside it."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)
 
@@ -355,13 +328,7 @@ def place_of(path: Path) -> str:
 def _settings(data: ReportData) -> Iterator[TableColumn]:
     for key, of_runs in differing_settings(data.runs).items():
         values = {run: Value(value=with_code_points(text)) for run, text in of_runs.items()}
-        yield TableColumn(
-            key=f"setting/{key}",
-            title=key,
-            group="settings that differ",
-            kind="text",
-            values=values | _of_groups(data, values),
-        )
+        yield _column(data, f"setting/{key}", ("settings that differ", key), "text", values)
 
 
 def differing_settings(runs: Sequence[ReportRun]) -> dict[str, dict[str, str]]:

@@ -288,13 +288,14 @@ def runs_on_sets(scores: Scores, *, retention_k: int, problems: int, seed: int) 
             shares=sets[name].shares,
             retention=retention(sets[name].correct, against.correct, k=retention_k),
             changed=changed_problems(sets[name], against, most=problems),
-            band=None if run == baseline else _band(sets[name], against, seed),
+            band=None if run == baseline else pass_at_k_band(sets[name], against, seed),
         )
         for name, against in scores[baseline].items()
         for run, sets in scores.items()
     ]
 
 
-def _band(run: SetScores, base: SetScores, seed: int) -> Band:
+def pass_at_k_band(run: SetScores, base: SetScores, seed: int) -> Band:
+    """The band of the difference of Pass@k at k = 1, 2, 4 ..."""
     ks = powers_of_two(min(run.samples, base.samples))
     return simultaneous_band(differences(run, base, ks), seed=seed)

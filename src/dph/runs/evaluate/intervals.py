@@ -204,11 +204,12 @@ class Band:
         Of these k, above the base up to k=1; below it from k=4 on (95%, all k together).
         """
         ks = tuple(self.bounds)
-        said = f"above the base {_places(self.above, ks)}; below it {_places(self.below, ks)}"
+        said = f"above the base {places_of(self.above, ks)}; below it {places_of(self.below, ks)}"
         return f"Of these k, {said} ({100 * self.level:.0f}%, all k together)."
 
 
-def _places(found: tuple[int, ...], ks: tuple[int, ...]) -> str:
+def places_of(found: tuple[int, ...], ks: tuple[int, ...]) -> str:
+    """Where among ``ks`` the found ones are, in words."""
     if not found:
         return "at none"
     if len(found) == len(ks):

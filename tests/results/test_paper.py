@@ -10,9 +10,8 @@ from dph.cli import main
 from dph.errors import DataError, SettingsError
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.results.charts.text_table import latex
-from dph.results.figure.figures import paper_figure, strengths_on
-from dph.results.figure.models import FigureRequest, read_models, read_progress
-from dph.results.figure.tables import paper_table
+from dph.results.paper import paper_figure, paper_table, strengths_on
+from dph.results.paper_models import FigureRequest, read_models, read_progress
 from dph.runs.evaluate.progress_file import PROGRESS, progress_row, write_progress_file
 from report_runs import answers
 

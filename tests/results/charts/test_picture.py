@@ -3,7 +3,7 @@
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.results.charts.quickstart_picture import quickstart_picture
+from dph.results.charts.picture import quickstart_picture
 from results.charts.synthetic import NAMES, make_metrics, make_summary
 
 

@@ -1,6 +1,7 @@
 """A run in one sentence: only what differs by more than chance is claimed."""
 
-from dph.results.verdict import RunVerdict
+from dph.results.report.verdicts import RunVerdict
+from dph.runs.evaluate.intervals import Band
 from results.charts.synthetic import comparison_row
 
 
@@ -33,6 +34,18 @@ def test_what_chance_would_show_is_not_claimed_and_one_lost_problem_is_enough():
     assert said == "GRPO: first try unchanged within chance; Pass@16 -4.0 (-6.0 to -2.0)."
     said = verdict(row("greedy", 0.0, -0.1, 0.1), lost={"dev": 1})
     assert said == "GRPO: first try unchanged within chance; 1 problem lost."
+
+
+def test_the_k_at_which_the_run_is_above_and_below_are_told_and_what_could_not_be_named():
+    band = Band(bounds={1: (0.1, 0.2), 2: (-0.1, 0.1), 4: (-0.3, -0.1), 8: (-0.3, -0.2)})
+    said = verdict(row("greedy", 0.02, -0.01, 0.05), bands={"dev": band}, unnamed=["8 are too few"])
+    assert said == (
+        "GRPO: first try unchanged within chance; Pass@k above base up to k=1, below it from k=4 "
+        "on (95%, all k together); 8 are too few."
+    )
+    flat = Band(bounds={1: (-0.1, 0.2), 2: (-0.1, 0.1)})
+    said = verdict(row("greedy", 0.02, -0.01, 0.05), bands={"dev": flat})
+    assert said.startswith("GRPO: cannot be told from base")
 
 
 def test_sets_are_named_where_there_are_several_the_clearest_first_and_of_many_three():

@@ -1,13 +1,22 @@
-"""The addresses of the server and what they answer; no part of one is ever a path on disk."""
+"""``dph view``: the report's page, served while its runs grow; it reads and never writes.
+
+Needs the extra ``dph-rl[view]`` (Starlette and uvicorn). No part of an address is ever a path on
+disk.
+"""
 
 import contextlib
 import errno
+import hashlib
+import logging
 import secrets
 import socket
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,10 +30,161 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dph.errors import SettingsError
-from dph.results.report.answers import json_bytes
-from dph.results.report.page import SERVED_SCRIPTS, page_script, vega_script
-from dph.results.view.served_runs import ServedRuns
+from dph.errors import DphError, SettingsError
+from dph.results.read.found_runs import runs_at
+from dph.results.read.run_results import RunResults
+from dph.results.report.answers import Limits, answer_blocks, gzipped, json_bytes
+from dph.results.report.charts import training_charts
+from dph.results.report.page import (
+    SERVED_SCRIPTS,
+    page_html,
+    page_script,
+    page_styles,
+    progress_of,
+    report_index,
+    vega_script,
+)
+from dph.results.report.report_data import ReportData, read_report
+from dph.runs.directory import (
+    EVALUATION,
+    METRICS,
+    PROBLEMS_FILE,
+    PROGRESS_FILE,
+    RECIPE,
+    SAMPLES,
+    TOKENS_FILE,
+)
+from dph.runs.evaluate.answers.read import answer_files
+
+logger = logging.getLogger(__name__)
+
+# The report of run directories, made anew when their files change.
+
+LOGS = (METRICS, PROGRESS_FILE)
+"""Files that grow while a run trains."""
+ANSWERS = (SAMPLES, EVALUATION, PROBLEMS_FILE, TOKENS_FILE, RECIPE)
+"""Files that an evaluation writes whole."""
+
+
+def state_of(places: Iterable[Path], names: Sequence[str]) -> str:
+    """A digest of the sizes and times of files: of these names, or the place if it is a file."""
+    looked = hashlib.sha256()
+    for place in places:
+        for file in [place] if place.is_file() else [place / name for name in names]:
+            stamp = "-"
+            with contextlib.suppress(FileNotFoundError):
+                found = file.stat()
+                stamp = f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
+            looked.update(f"{file}\0{stamp}\0".encode())
+    return looked.hexdigest()[:16]
+
+
+def answers_state(places: Sequence[Path]) -> str:
+    """State of the answers of the runs at ``places`` and of their initial policies."""
+    runs = runs_at(places)
+    around = [(run, *answer_files(run), *RunResults(run).base_places) for run in runs]
+    return state_of([path for paths in around for path in paths], ANSWERS)
+
+
+LONGEST = 1_000_000
+"""Characters of a text that are served."""
+_LOOK_EVERY = 1.0
+"""Seconds between looks at the files."""
+_ASKED_LATELY = 15.0
+"""Seconds after the last request during which files are looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ServedPage:
+    """A report as it is served; ``parts`` are gzipped JSON: the index, and pieces of answers."""
+
+    state: str
+    data: ReportData
+    html: str
+    styles: str
+    parts: Mapping[str, bytes]
+    answers: int
+
+
+def read_page(places: Sequence[Path], *, title: str, seed: int) -> ServedPage:
+    """Read the runs at ``places`` and make their page."""
+    state = answers_state(places)  # before reading: a file that changes meanwhile is read again
+    data = read_report(places, seed=seed)
+    blocks = answer_blocks(data, Limits(longest=LONGEST), pack=gzipped)
+    return ServedPage(
+        state=state,
+        # Answers are in the parts now; they are most of the memory.
+        data=replace(data, runs=[replace(run, samples=None, tokens={}) for run in data.runs]),
+        html=page_html(data, title=title, served=state, answers=blocks.answers),
+        styles="\n".join(page_styles(data)),
+        parts={"index": gzipped(report_index(data, blocks.index)), **blocks.pieces},
+        answers=blocks.answers,
+    )
+
+
+class ServedRuns:
+    """The runs at ``places``, as a server shows them."""
+
+    def __init__(self, places: Sequence[Path], *, title: str = "dph view", seed: int = 0) -> None:
+        self._places, self._title, self._seed = list(places), title, seed
+        self._stop, self._asked = threading.Event(), time.monotonic()
+        self._thread = threading.Thread(target=self._keep_up, name="dph view", daemon=True)
+        self._error = ""
+        self.page = read_page(self._places, title=title, seed=seed)
+        self._tried = self.page.state
+        self._read_logs()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def state(self) -> dict[str, Any]:
+        """State that a page asks for repeatedly: names that change with the data, and progress."""
+        self._asked = time.monotonic()
+        return {
+            "charts": self._logs,
+            "answers": self.page.state,
+            "error": self._error,
+            "progress": self._progress,
+        }
+
+    def _keep_up(self) -> None:
+        while not self._stop.wait(_LOOK_EVERY):
+            try:
+                if time.monotonic() - self._asked < _ASKED_LATELY:
+                    self._look()
+                    self._error = "" if self.page.state == self._tried else self._error
+            except (DphError, OSError) as error:
+                self._error = f"cannot be read: {error}"
+            except Exception:
+                self._error = "dph view failed; see its terminal for the cause"
+                logger.exception("dph view stopped reading")
+                raise
+
+    def _look(self) -> None:
+        state = answers_state(self._places)
+        if state != self._tried:
+            self._tried = state  # an unreadable file is read again when it has changed
+            self.page = read_page(self._places, title=self._title, seed=self._seed)
+            self._read_logs()
+        elif self._logs_state() != self._logs:
+            self._read_logs()
+
+    def _logs_state(self) -> str:
+        return state_of([run.path for run in self.page.data.runs], LOGS)
+
+    def _read_logs(self) -> None:
+        """Draw the charts of training; the state is taken first, so that nothing is missed."""
+        logs = self._logs_state()
+        runs = [run.with_logs() for run in self.page.data.runs]
+        self.charts = [one.document() for one in training_charts(runs, self.page.data.groups)]
+        self._progress = progress_of(runs)
+        self._logs = logs
+
 
 # Who may ask what: only to read, under a name of this machine, and elsewhere with a token.
 #
@@ -70,10 +230,7 @@ class Access:
 
 
 def access_for(host: str, names: Collection[str] = (), *, ask: bool = False) -> Access:
-    """Access to a server on ``host``: with a new token unless only this machine reaches it.
-
-    ``ask`` asks for one there too.
-    """
+    """Access to ``host``: with a new token unless only this machine reaches it, and if ``ask``."""
     token = secrets.token_urlsafe(24) if ask or not is_loopback(host) else None
     return Access(host=host, names=names, token=token)
 
@@ -99,7 +256,6 @@ class Guard:
         self._app, self._access, self._cookie = app, access, cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
         if scope["type"] != "http":
             return
 
@@ -144,15 +300,16 @@ def _cookie(header: str, name: str) -> str:
 
 
 def make_app(served: ServedRuns, access: Access, *, cookie: str = "dph-view") -> Starlette:
-    """The server of ``served``; it reads and never writes."""
-    fixed = {"/page.js": page_script(SERVED_SCRIPTS).encode(), "/vega.js": vega_script().encode()}
+    """The server of ``served``."""
+    page, vega = page_script(SERVED_SCRIPTS).encode(), vega_script().encode()
     routes = [
         Route("/", lambda _: Response(served.page.html, media_type="text/html")),
         Route("/page.css", lambda _: Response(served.page.styles, media_type="text/css")),
-        Route("/api/state", lambda _: _json(served.state())),
-        Route("/api/charts", lambda _: _json(served.charts())),
-        Route("/data/{part}", lambda request: _part(served, request.path_params["part"])),
-        *(Route(path, _script(text)) for path, text in fixed.items()),
+        Route("/page.js", lambda _: Response(page, media_type="text/javascript")),
+        Route("/vega.js", lambda _: Response(vega, media_type="text/javascript")),
+        Route("/api/state", lambda _: _json(json_bytes(served.state()))),
+        Route("/api/charts", lambda _: _json(json_bytes(served.charts))),
+        Route("/data/{part}", lambda request: _part(served, request)),
     ]
     middleware = [
         Middleware(Guard, access, cookie=cookie),
@@ -161,21 +318,14 @@ def make_app(served: ServedRuns, access: Access, *, cookie: str = "dph-view") ->
     return Starlette(routes=routes, middleware=middleware)
 
 
-def _script(text: bytes) -> Callable[[Request], Response]:
-    return lambda _: Response(text, media_type="text/javascript")
+def _json(content: bytes, status: int = 200, **headers: str) -> Response:
+    return Response(content, status, headers, media_type="application/json")
 
 
-def _json(document: Any) -> Response:
-    return Response(json_bytes(document), media_type="application/json")
-
-
-def _part(served: ServedRuns, name: str) -> Response:
+def _part(served: ServedRuns, request: Request) -> Response:
     """The index or a piece of answers; a name is looked up in a table and never a path on disk."""
-    found = served.page.parts.get(name)
-    if found is None:
-        return Response(b"null", 404, media_type="application/json")
-    encoded = {"Content-Encoding": "gzip"}
-    return Response(found, headers=encoded, media_type="application/json")
+    found = served.page.parts.get(request.path_params["part"])
+    return _json(b"null", 404) if found is None else _json(found, **{"Content-Encoding": "gzip"})
 
 
 _AT_ONCE = 64

@@ -6,6 +6,7 @@ A feature is a column with a value, or a band of values, that some problems have
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,11 @@ from dph.results.diagnosis.totals import falls
 from dph.runs.evaluate.intervals import Difference
 
 FEWEST = 3
-"""A value held by fewer problems says nothing about the others, and a column whose values are on
-average held by fewer counts by its length."""
+"""Problems that a value needs; a column whose values have fewer on average counts by its length."""
 _BANDS = 4
 _FEW_NUMBERS = 8
 """Up to this many different numbers are values; more are put into bands."""
-ACCURACY = "baseline accuracy"
-_ACCURACY_BANDS = ((0.0, 0.25), (0.25, 0.5), (0.5, 0.75), (0.75, 1.0))
+ACCURACY = "base model's accuracy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +36,6 @@ class Feature:
 
     @property
     def name(self) -> str:
-        """The feature in one line."""
         return f"{self.column} = {self.value}"
 
 
@@ -76,16 +74,14 @@ def problem_features(
 def _columns(problems: Sequence[Problem]) -> dict[str, list[Any]]:
     """Every column of the file and the prompt, with None where a problem lacks it."""
     names = dict.fromkeys(name for problem in problems for name in problem.answer)
-    prompts: dict[str, list[Any]] = {"prompt": [_prompt_text(problem) for problem in problems]}
-    if not problems:
-        return {}
+    texts = [
+        one.prompt
+        if isinstance(one.prompt, str)
+        else "\n".join(message["content"] for message in one.prompt)
+        for one in problems
+    ]
+    prompts: dict[str, list[Any]] = {"prompt": texts} if problems else {}
     return prompts | {name: [problem.answer.get(name) for problem in problems] for name in names}
-
-
-def _prompt_text(problem: Problem) -> str:
-    if isinstance(problem.prompt, str):
-        return problem.prompt
-    return "\n".join(message["content"] for message in problem.prompt)
 
 
 def _of_column(
@@ -134,7 +130,7 @@ def _accuracy_bands(
     accuracy: Float[np.ndarray, "problems"],
 ) -> Iterator[tuple[str, Bool[np.ndarray, "problems"]]]:
     yield "0%", accuracy == 0
-    for lo, hi in _ACCURACY_BANDS:
+    for lo, hi in pairwise((0.0, 0.25, 0.5, 0.75, 1.0)):
         yield f"over {lo:.0%} to {hi:.0%}", (accuracy > lo) & (accuracy <= hi)
 
 
@@ -249,10 +245,22 @@ def over_represented(
     smallest = _smallest(held[told], int(named.sum()), chances, seed=seed, draws=draws)
     # The observed choice counts as one of the draws, so that no p-value is 0.
     adjusted = (1 + (smallest[None, :] <= p_values[:, None]).sum(axis=1)) / (draws + 1)
-    rows = [
-        _row(features.features[at], named, held[at], float(p), float(a))
-        for at, p, a in zip(told, p_values, adjusted, strict=True)
-    ]
+    rows = []
+    for at, count, p_value, level in zip(told, with_it, p_values, adjusted, strict=True):
+        counts = {
+            "lost_with": int(count),
+            "having": int(having[at]),
+            "lost_without": int(named.sum() - count),
+            "lacking": int(len(named) - having[at]),
+        }
+        row = LostFeature(
+            feature=features.features[at],
+            **counts,
+            difference=newcombe(*counts.values()),
+            p_value=float(p_value),
+            adjusted=float(level),
+        )
+        rows.append(row)
     return sorted(rows, key=lambda row: row.p_value)
 
 
@@ -288,24 +296,3 @@ def _smallest(
         counts = np.rint(held.astype(np.float32) @ chosen.T).astype(np.int64)
         found.append(chances[np.arange(features)[:, None], counts].min(axis=0))
     return np.concatenate(found)
-
-
-def _row(
-    feature: Feature,
-    lost: Bool[np.ndarray, "candidates"],
-    held: Bool[np.ndarray, "candidates"],
-    p_value: float,
-    adjusted: float,
-) -> LostFeature:
-    lost_with, having = int((lost & held).sum()), int(held.sum())
-    lost_without, lacking = int((lost & ~held).sum()), int((~held).sum())
-    return LostFeature(
-        feature=feature,
-        lost_with=lost_with,
-        having=having,
-        lost_without=lost_without,
-        lacking=lacking,
-        difference=newcombe(lost_with, having, lost_without, lacking),
-        p_value=p_value,
-        adjusted=adjusted,
-    )

@@ -7,7 +7,7 @@ import pytest
 
 from dph._base.files import read_json
 from dph.errors import DataError
-from dph.results.figure.models import FigureRequest, full_summary, read_models
+from dph.results.paper_models import FigureRequest, full_summary, read_models
 from dph.runs.evaluate.metrics import effective_styles
 from dph.runs.evaluate.samples_file import read_samples, read_scores
 from report_runs import make_runs

@@ -1,8 +1,9 @@
-"""Methods and the policies that they began with, read from run directories for a figure."""
+"""Methods and their initial policies, read from run directories for figures and tables."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,19 @@ import pyarrow as pa
 from jaxtyping import Float, Int
 
 from dph.errors import DataError
-from dph.results.charts.palette import Look, looks_by_method
-from dph.results.diagnosis.style_counts import set_style_counts
+from dph.results.diagnosis.styles import set_style_counts
 from dph.results.over_seeds import aggregate_sets
 from dph.results.read.found_runs import Family, RunGroup, base_families, find_runs, group_runs
 from dph.results.read.run_results import RunResults
-from dph.results.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, require_shown_k, shown_ks
+from dph.results.vocabulary import (
+    BASE,
+    OVER_PROBLEMS,
+    OVER_SEEDS,
+    Look,
+    looks_by_method,
+    require_shown_k,
+    shown_ks,
+)
 from dph.runs.directory import PROGRESS_FILE
 from dph.runs.evaluate.intervals import bootstrap
 from dph.runs.evaluate.metrics import RETENTION_K, require_k_fits, second_draw, solved_by
@@ -46,18 +54,15 @@ def full_summary(
     ks = shown_ks(scores.samples)
     summary = set_summary(scores, ks=ks, seed=seed, base=base, retention_k=retention_k)
     if scores.shares:
-        summary["ci95"]["effective_styles"] = list(_styles_interval(table, set_name, scores, seed))
+        counts = set_style_counts(table, set_name, scores)
+        named = counts.answers[:, [style is not None for style in counts.styles]]
+        interval = bootstrap(
+            lambda drawn: _effective(named[drawn].sum(axis=1)), len(named), seed=seed
+        )
+        summary["ci95"]["effective_styles"] = list(interval)
     if base is not None:
         summary["ci95"] |= _retention_intervals(scores, base, retention_k, seed)
     return summary
-
-
-def _styles_interval(
-    table: pa.Table, set_name: str, scores: SetScores, seed: int
-) -> tuple[float, float]:
-    counts = set_style_counts(table, set_name, scores)
-    named = counts.answers[:, [style is not None for style in counts.styles]]
-    return bootstrap(lambda drawn: _effective(named[drawn].sum(axis=1)), len(named), seed=seed)
 
 
 def _effective(counts: Int[np.ndarray, "block styles"]) -> Float[np.ndarray, "block"]:
@@ -76,26 +81,17 @@ def _retention_intervals(
         return {}
     solved = solved_by(base.correct, k)
     sides = {"keep": solved, "explore": ~solved}
+
+    def share(drawn: Drawn, side: np.ndarray) -> Float[np.ndarray, "block"]:
+        """The mean over the drawn problems of one side; NaN where none was drawn."""
+        count, total = side[drawn].sum(axis=1), (again * side)[drawn].sum(axis=1)
+        return np.where(count > 0, total / np.where(count > 0, count, 1), nan)
+
     return {
-        name: list(
-            bootstrap(
-                lambda drawn, side=side: _share(again, side, drawn),  # type: ignore[misc]
-                len(again),
-                seed=seed,
-            )
-        )
+        name: list(bootstrap(partial(share, side=side), len(again), seed=seed))
         for name, side in sides.items()
         if side.any()
     }
-
-
-def _share(
-    values: Float[np.ndarray, "problems"], side: np.ndarray, drawn: Drawn
-) -> Float[np.ndarray, "block"]:
-    """The mean of ``values`` over the drawn problems of one side; NaN where none was drawn."""
-    count = side[drawn].sum(axis=1)
-    total = (values * side)[drawn].sum(axis=1)
-    return np.where(count > 0, total / np.where(count > 0, count, 1), nan)
 
 
 Sets = Mapping[str, Mapping[str, Any]]
@@ -123,28 +119,23 @@ class Models:
 
     models: tuple[Model, ...]
     other_tasks: frozenset[str]
-    """Sets with a grader of their own: tasks that training was not about."""
+    """Sets with another grader than the training problems."""
     notes: tuple[str, ...]
 
     @property
     def sets(self) -> list[str]:
-        """Every set, in the order they come up."""
         return list(dict.fromkeys(name for model in self.models for name in model.sets))
 
     def on(self, set_name: str) -> dict[str, Mapping[str, Any]]:
-        """The summaries of the models that were evaluated on a set, by name."""
         return {m.name: m.sets[set_name] for m in self.models if set_name in m.sets}
 
     def first_of(self, method: str) -> str:
-        """The name of the first model of a method."""
         return next(model.name for model in self.models if model.method == method)
 
     def looks(self) -> dict[str, Look]:
-        """Line style of each model."""
         return looks_by_method({m.name: BASE if m.is_base else m.method for m in self.models})
 
     def interval_note(self) -> str:
-        """Meaning of the intervals."""
         several = {model.runs > 1 for model in self.models}
         if len(several) == 2:
             return f"{OVER_SEEDS} where there are several, else over problems"
@@ -185,19 +176,27 @@ def read_models(asked: FigureRequest, *, retention_k: int = RETENTION_K) -> Mode
     summaries: dict[RunResults, Sets] = {}
     for family in families:
         summaries |= _summaries(family, retention_k, asked.seed)
-    of_groups = (
+    policies: dict[str, list[RunResults]] = {}
+    for family in families:
+        if family.base is not None:
+            policies.setdefault(family.base_name, []).append(family.base)
+    named = [
+        *((name, None, None, runs, True) for name, runs in policies.items()),
+        *((one.name, one.method, one.strength, one.runs, False) for one in groups),
+    ]
+    models = [
         Model(
-            name=group.name,
-            method=group.method,
-            strength=group.strength,
-            runs=len(group.runs),
-            sets=_over_runs([summaries[run] for run in group.runs]),
-            is_base=False,
+            name=name,
+            method=method,
+            strength=strength,
+            runs=len(runs),
+            sets=_over_runs([summaries[run] for run in runs]),
+            is_base=is_base,
         )
-        for group in groups
-    )
+        for name, method, strength, runs, is_base in named
+    ]
     return Models(
-        models=tuple(_with_sets([*_bases(families, summaries), *of_groups], asked.sets)),
+        models=tuple(_with_sets(models, asked.sets)),
         other_tasks=_other_tasks(groups),
         notes=tuple(notes),
     )
@@ -218,20 +217,6 @@ def _summaries(family: Family, retention_k: int, seed: int) -> dict[RunResults, 
         }
         for run in family.all
     }  # fmt: skip
-
-
-def _bases(families: Sequence[Family], summaries: Mapping[RunResults, Sets]) -> list[Model]:
-    by_name: dict[str, list[RunResults]] = {}
-    for family in families:
-        if family.base is not None:
-            by_name.setdefault(family.base_name, []).append(family.base)
-    return [
-        Model(
-            name=name, method=None, strength=None, runs=len(runs), is_base=True,
-            sets=_over_runs([summaries[run] for run in runs]),
-        )
-        for name, runs in by_name.items()
-    ]  # fmt: skip
 
 
 def _over_runs(sets: Sequence[Sets]) -> Sets:
@@ -278,7 +263,6 @@ class MeasuredRuns:
     """Whether a line is the mean of several seeds."""
 
     def on(self, set_name: str) -> dict[str, dict[int, Mapping[str, Any]]]:
-        """The steps at which the runs were measured on a set."""
         found = {
             name: {step: sets[set_name] for step, sets in steps.items() if set_name in sets}
             for name, steps in self.runs.items()
@@ -287,12 +271,8 @@ class MeasuredRuns:
 
     @property
     def sets(self) -> list[str]:
-        """Every set, in the order they come up."""
-        return list(
-            dict.fromkeys(
-                name for steps in self.runs.values() for sets in steps.values() for name in sets
-            )
-        )
+        measured = (sets for steps in self.runs.values() for sets in steps.values())
+        return list(dict.fromkeys(name for sets in measured for name in sets))
 
 
 _LOGGED = re.compile(r"eval/(.+)/pass_at_(\d+)")

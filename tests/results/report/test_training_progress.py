@@ -4,7 +4,7 @@ import pytest
 
 from dph._base.files import only_writer
 from dph.recipe import resolve_recipe
-from dph.results.read.training_progress import training_progress
+from dph.results.report.page import training_progress
 
 
 @pytest.fixture
