@@ -20,8 +20,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from dph._base.files import make_directory
-from dph._processes.child import end_when_left, kill_group, start_child
-from dph._processes.zygote import ForkedChild, Zygote, serve_forks
+from dph._processes.child import (
+    ForkedChild,
+    Zygote,
+    end_when_left,
+    kill_group,
+    serve_forks,
+    start_child,
+)
 from dph.errors import DphError, StageError, is_bad_input
 
 _LOOK_EVERY = 0.05

@@ -224,7 +224,7 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
 def _write_sql(
     source: "SQLSplit", out: Path, keep_all: bool, workers: int, timeout: float, as_json: bool
 ) -> None:
-    from dph.tasks.sql.problems import problems_of_split
+    from dph.tasks.sql.data_sets import problems_of_split
 
     _require_place(out)
     made = problems_of_split(
@@ -410,7 +410,7 @@ def reasoning_gym(
     the same problems. Give another seed to each set, such as one to train on and one to test on.
     """
     from dph.errors import SettingsError
-    from dph.tasks.gym import GymMaker, gym_tasks, parse_config
+    from dph.tasks.verifiers.gym.verifier import GymMaker, gym_tasks, parse_config
 
     if names:
         typer.echo(json_text(list(gym_tasks())) if as_json else "\n".join(gym_tasks()))

@@ -28,8 +28,7 @@ from dph.runs.memory import Device
 from dph.runs.presample.manifest import read_manifest
 from dph.runs.prompts import recipe_shots, require_no_shown_test
 from dph.runs.unlabelled_prompts import Known, file_prompts, require_unlabelled
-from dph.tasks.agreement import GOLDS
-from dph.tasks.contradictions import contradictions
+from dph.tasks.agreement import GOLDS, contradictions
 from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.problems import load_problems, malformed_rows
 from dph.tasks.styles import make_style

@@ -3,7 +3,7 @@
 import pytest
 
 from dph._processes.sandbox.forms import plan
-from dph._processes.sandbox.names import TaskError
+from dph._processes.sandbox.texts import TaskError
 
 RUN = """\
 x = [1]

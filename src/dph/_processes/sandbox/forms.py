@@ -49,18 +49,21 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dph._processes.sandbox.checks import Checked, checked, is_test, last_name, walk
-from dph._processes.sandbox.given import looked_at_again
-from dph._processes.sandbox.names import (
+from dph._processes.sandbox.given import require_no_second_look
+from dph._processes.sandbox.program import completed, prefix_alone
+from dph._processes.sandbox.texts import (
     MODULES,
     SOLUTION_MODULES,
     TAKE_FUNCTIONS,
+    Checked,
     Names,
     TaskError,
+    checked,
+    is_test,
+    last_name,
     refuse,
+    walk,
 )
-from dph._processes.sandbox.pytest_stand_in import stand_in
-from dph._processes.sandbox.source import completed, prefix_alone
 from dph._processes.sandbox.values import TYPES
 
 _KINDS = {
@@ -138,8 +141,7 @@ class _Forms:
             self._require(tree)
         known = names.program | names.candidates | names.functions | names.modules
         tree = ast.Module(body=[each for tree in trees for each in tree.body], type_ignores=[])
-        if name := looked_at_again(tree, names.is_call, known):
-            refuse(f"an argument that is looked at again: {name}")
+        require_no_second_look(tree, names.is_call, known)
 
     def _require(self, tree: ast.Module) -> None:
         names = [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
@@ -306,10 +308,12 @@ def _place(node: ast.AST) -> tuple[bool, int, int]:
 
 _RAISES = frozenset({"pytest.raises", "raises"})
 _PARAMETRIZE = frozenset({"pytest.mark.parametrize", "mark.parametrize"})
+_OF_PYTEST = frozenset({"raises", "approx", "fail", "mark"})
+"""What dph._processes.sandbox.judge has in the place of pytest."""
 
 
 def _require_pytest(name: str) -> None:
-    if name.partition(".")[0] not in vars(stand_in()) or (name[:5] == "mark." and "z" not in name):
+    if name.partition(".")[0] not in _OF_PYTEST or (name[:5] == "mark." and "z" not in name):
         refuse(f"pytest.{name}")
 
 

@@ -2,33 +2,41 @@
 
 It runs the task's own code: ``setup``, then each of ``tests`` and what it defines
 (dph._processes.sandbox.forms), then ``calls``: arguments, and what has to be returned. A test in
-which nothing was checked is no test (dph._processes.sandbox.checks). The verdict goes over a
+which nothing was checked is no test (dph._processes.sandbox.texts). The verdict goes over a
 connection that the program does not have.
 """
 
 import builtins
 import json
 import linecache
+import math
 import random
+import re
 import sys
 import traceback
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Any
 
-from dph._processes.sandbox.checks import REACHED, Checked
 from dph._processes.sandbox.forms import Plan, plan
-from dph._processes.sandbox.names import NOT_SUPPORTED, SOLUTION_MODULES, USUAL, TaskError
-from dph._processes.sandbox.pytest_stand_in import stand_in
+from dph._processes.sandbox.program import prefix_alone
 from dph._processes.sandbox.remote import (
     ProgramGoneError,
     RefusedError,
     RemoteProgram,
     is_of_program,
 )
-from dph._processes.sandbox.source import prefix_alone
+from dph._processes.sandbox.texts import (
+    NOT_SUPPORTED,
+    REACHED,
+    SOLUTION_MODULES,
+    USUAL,
+    Checked,
+    TaskError,
+)
 from dph._processes.sandbox.values import Channel, ChannelClosedError, read_document
 from dph.records import Outcome
 
@@ -85,7 +93,7 @@ def _judge(
 
 def _names(job: Mapping[str, Any], tests: Plan) -> dict[str, Any]:
     """The global names of the tests, but the program's: Python's, the prefix's and the setup's."""
-    sys.modules["pytest"] = stand_in()
+    sys.modules["pytest"] = _stand_in_of_pytest()
     names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     try:
         names.update({name: import_module(USUAL[name]) for name in sorted(tests.names.usual)})
@@ -262,3 +270,115 @@ def same_value(value: Any, expected: Any) -> bool:
             and all(same_value(each, expected[str(key)]) for key, each in value.items())
         )
     return type(value) in (bool, int, float, str, type(None)) and bool(value == expected)
+
+
+# What tests of plain functions use of pytest, made in no time: ``raises``, ``approx``, ``fail`` and
+# ``mark.parametrize``. What else it has is refused by name (dph._processes.sandbox.forms).
+
+
+class _Caught:
+    """Result of ``raises``: ``value`` is the exception, once it was raised."""
+
+    value: BaseException
+
+    def match(self, pattern: str) -> bool:
+        """True if the exception's text has the pattern somewhere; else the test fails."""
+        if not re.search(pattern, str(self.value)):
+            raise AssertionError(f"{str(self.value)!r} does not match {pattern!r}")
+        return True
+
+
+def raises(expected: Any, *call: Any, match: str | None = None, **named: Any) -> Any:
+    """A context in which the exception must be raised, or a call that must raise it."""
+    if call:
+        function, *positional = call
+        with _raises(expected, match) as caught:
+            function(*positional, **named)
+        return caught
+    return _raises(expected, match)
+
+
+@contextmanager
+def _raises(expected: Any, match: str | None) -> Iterator[_Caught]:
+    caught = _Caught()
+    try:
+        yield caught
+    except expected as error:
+        caught.value = error
+        if match is not None:
+            caught.match(match)
+    else:
+        raise AssertionError(f"{getattr(expected, '__name__', expected)} was expected")
+
+
+class _Approx:
+    """Equal within a tolerance: relative 1e-6 or absolute 1e-12, whichever is larger.
+
+    Numbers, and lists, tuples and dictionaries of them.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, expected: Any, rel: float | None = None, abs: float | None = None) -> None:
+        self._expected, self._rel, self._abs = expected, rel, abs
+
+    def __eq__(self, actual: object) -> bool:
+        return self._is_near(actual, self._expected)
+
+    def __repr__(self) -> str:
+        return f"approx({self._expected!r})"
+
+    def _is_near(self, actual: Any, expected: Any) -> bool:
+        if isinstance(expected, dict):
+            return (
+                isinstance(actual, dict)
+                and actual.keys() == expected.keys()
+                and all(self._is_near(actual[key], expected[key]) for key in expected)
+            )
+        if hasattr(expected, "tolist") and hasattr(actual, "tolist"):
+            actual, expected = actual.tolist(), expected.tolist()
+        if isinstance(expected, list | tuple):
+            return (
+                isinstance(actual, list | tuple)
+                and len(actual) == len(expected)
+                and all(map(self._is_near, actual, expected))
+            )
+        if type(actual) not in (int, float, complex, bool) or actual == expected:
+            return bool(actual == expected)
+        if isinstance(expected, bool) or not isinstance(expected, int | float | complex):
+            return False
+        if math.isinf(abs(expected)) or math.isnan(abs(actual)):
+            return False
+        return bool(abs(actual - expected) <= self._tolerance(abs(expected)))
+
+    def _tolerance(self, size: float) -> float:
+        absolute = 1e-12 if self._abs is None else self._abs
+        if self._rel is None and self._abs is not None:
+            return absolute
+        return max(absolute, (1e-6 if self._rel is None else self._rel) * size)
+
+
+def fail(reason: str = "", **_: Any) -> None:
+    raise AssertionError(reason or "the test says that it failed")
+
+
+def _parametrize(names: str, values: Sequence[Any], **_: Any) -> Callable[[Any], Any]:
+    """Run a test once for each of the values; several of these: for each of their pairs."""
+    given = [name.strip() for name in names.split(",")]
+
+    def mark(test: Callable[..., Any]) -> Callable[..., Any]:
+        def run(**named: Any) -> Any:
+            rows = ([row] if len(given) == 1 else row for row in values)
+            done = [test(**named, **dict(zip(given, row, strict=True))) for row in rows]
+            return all(done) if any(isinstance(each, bool) for each in done) else None
+
+        return run
+
+    return mark
+
+
+def _stand_in_of_pytest() -> types.ModuleType:
+    module = types.ModuleType("pytest")
+    mark = types.SimpleNamespace(parametrize=_parametrize)
+    module.__dict__.update(raises=raises, approx=_Approx, fail=fail, mark=mark)
+    return module

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dph._base.closing import Closing
-from dph._processes.zygote import Zygote
+from dph._processes.child import Zygote
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome
 

@@ -3,7 +3,7 @@
 It has the interpreter and much of the standard library loaded, so that a fork of it starts in a
 millisecond. It has no secrets in its memory or environment, and never reads what it passes on: its
 children get a task's texts through descriptors. Beside what every zygote is asked
-(dph._processes.zygote):
+(dph._processes.child):
 
 * parent, first: ``{"limits": {...}, "without": [...], "preload": [...]}``
 * here: ``{"missing": [...]}``, what this machine does not offer
@@ -29,12 +29,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+from dph._processes.child import ForkServer
 from dph._processes.sandbox import seccomp as kernel
 from dph._processes.sandbox.confinement import Confinement, separate
 from dph._processes.sandbox.judge import run_judge
 from dph._processes.sandbox.program import run_program
 from dph._processes.sandbox.supervisor import ProcessLimits
-from dph._processes.zygote import ForkServer
 
 _LARGEST = 65536
 _DESCRIPTORS = 65536

@@ -14,8 +14,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import IO, Any
 
-from dph._processes.child import kill_group, start_child
-from dph._processes.zygote import ForkedChild, Zygote
+from dph._processes.child import ForkedChild, Zygote, kill_group, start_child
 
 _READ = 65536
 PATIENCE = 10

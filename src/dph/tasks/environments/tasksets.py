@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from dph._base.import_path import search_in
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import UNGRADED, Problem
+from dph.tasks.environments.calls import documented
 from dph.tasks.environments.environment import EnvironmentVerifier
-from dph.tasks.environments.schema import documented
 from dph.tasks.verifiers.base import OneAtATime, Verifier
 
 if TYPE_CHECKING:
