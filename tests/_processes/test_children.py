@@ -90,13 +90,12 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux fork
 SERVER = """
 import os, socket, time
 from dph._processes.child import ForkServer
-class Forks(ForkServer):
-    def play(self, message, descriptors):
-        os.write(descriptors[0], message["start"].encode())
-        time.sleep(message["seconds"])
-        os._exit(message["code"])
+def play(message, descriptors):
+    os.write(descriptors[0], message["start"].encode())
+    time.sleep(message["seconds"])
+    os._exit(message["code"])
 if __name__ == "__main__":
-    Forks(socket.socket(fileno=os.dup(0))).serve()
+    ForkServer(socket.socket(fileno=os.dup(0)), play).serve()
 """
 
 

@@ -23,7 +23,6 @@ import subprocess
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, NoReturn
 
@@ -37,11 +36,7 @@ def start_child(
 ) -> "subprocess.Popen[bytes]":
     """Start ``python -m module`` with ``words``; it imports what this process can, and no more.
 
-    Args:
-        module: the child's program.
-        words: of its command line.
-        env: its environment.
-        streams: as ``subprocess.Popen`` takes them, and other arguments of it.
+    ``streams`` are those of ``subprocess.Popen``, and other arguments of it.
     """
     command = [sys.executable, "-P", "-m", module, *words]
     return subprocess.Popen(command, env={**env, "PYTHONPATH": search_path()}, **streams)
@@ -104,16 +99,18 @@ _LARGEST = 65536
 _MOST_DESCRIPTORS = 8
 
 
-class ForkServer(ABC):
-    """The zygote's own side; ``control`` is its socket."""
+class ForkServer:
+    """The zygote's own side: ``control`` is its socket, ``play`` what a child does."""
 
-    def __init__(self, control: socket.socket) -> None:
-        self.control = control
+    def __init__(
+        self, control: socket.socket, play: Callable[[Mapping[str, Any], list[int]], NoReturn]
+    ) -> None:
+        self.control, self._play = control, play
         self.running: set[int] = set()
         self.ended: dict[int, int] = {}
 
     def serve(self) -> None:
-        """Answer until whoever asks is gone."""
+        """Answer until the parent is gone."""
         while True:
             data, descriptors, _, _ = socket.recv_fds(self.control, _LARGEST, _MOST_DESCRIPTORS)
             if not data:
@@ -125,18 +122,13 @@ class ForkServer(ABC):
                 self.control.send(json.dumps(answer).encode())
 
     def answer(self, message: Mapping[str, Any], descriptors: list[int]) -> dict[str, Any]:
-        """Do what a message asks for."""
         if "wait" in message:
             return {"status": self.wait(message["wait"], message["seconds"])}
         child = os.fork()
         if not child:
-            self.play(message, descriptors)
+            self._play(message, descriptors)
         self.running.add(child)
         return {"pid": child}
-
-    @abstractmethod
-    def play(self, message: Mapping[str, Any], descriptors: list[int]) -> NoReturn:
-        """Be the child that was asked for, to its end."""
 
     def wait(self, pid: int, seconds: float) -> int | None:
         """Exit of a child within this time; None if it did not end."""
@@ -152,35 +144,26 @@ class ForkServer(ABC):
         return self.ended.get(pid)
 
     def reap(self, pid: int) -> None:
-        """Wait for the end of a child, and note it."""
         _, status = os.waitpid(pid, 0)
         self.running.discard(pid)
         self.ended[pid] = os.waitstatus_to_exitcode(status)
 
 
-class _StreamForks(ForkServer):
-    """Forks children that all do the same, with the standard streams that a message brings."""
+def serve_forks(load: Callable[[], object], main: Callable[[], int | None]) -> None:
+    """Be a zygote: ``load`` what children need, then fork them until no request is left.
 
-    def __init__(self, control: socket.socket, main: Callable[[], int | None]) -> None:
-        super().__init__(control)
-        self._main = main
+    ``main`` is what a child does, with the standard streams that a message brings. What ``load``
+    raises, a child says that tries it again.
+    """
 
-    def play(self, message: Mapping[str, Any], descriptors: list[int]) -> NoReturn:
-        """Lead a session, take the streams, and be a process like any other."""
-        del message  # there is one kind of them
-        self.control.close()
+    def play(_: Mapping[str, Any], descriptors: list[int]) -> NoReturn:
+        control.close()
         os.setsid()
         for number, stream in enumerate(descriptors):
             os.dup2(stream, number)
             os.close(stream)
-        sys.exit(self._main())
+        sys.exit(main())
 
-
-def serve_forks(load: Callable[[], object], main: Callable[[], int | None]) -> None:
-    """Be a zygote: ``load`` what children need, then fork them until no request is left.
-
-    ``main`` is what a child does. What ``load`` raises, a child says that tries it again.
-    """
     control = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)  # a module that is loaded may read it
@@ -188,7 +171,7 @@ def serve_forks(load: Callable[[], object], main: Callable[[], int | None]) -> N
     with contextlib.suppress(Exception, SystemExit):
         load()
     gc.freeze()  # collecting garbage writes to every object: children would copy what they share
-    _StreamForks(control, main).serve()
+    ForkServer(control, play).serve()
 
 
 class Zygote:
@@ -206,7 +189,6 @@ class Zygote:
             )
 
     def ask(self, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Any:
-        """Its answer."""
         with self._asking:
             socket.send_fds(self.control, [json.dumps(message).encode()], descriptors)
             try:
@@ -295,7 +277,6 @@ class ForkedChild:
         return self.returncode
 
     def wait(self) -> int:
-        """Wait until it has ended, and say how."""
         while (code := self.poll(seconds=1.0)) is None:
             pass
         return code
@@ -308,7 +289,6 @@ class ForkedChild:
                 os.kill(self.pid, signal.SIGKILL)
 
     def terminate(self) -> None:
-        """Ask it to end."""
         if self.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)

@@ -59,17 +59,11 @@ class KeyComparer(Pooled):
             self.close()
             raise SettingsError(f"the agreement {path!r} cannot be used: {reason}")
         version = source_fingerprint(path.partition(":")[0], directories)
-        self._identity = {"name": path, "version": version, "settings": {"timeout": float(timeout)}}
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The import path, a hash of the function's file, and the time limit."""
-        return self._identity
+        self.identity = {"name": path, "version": version, "settings": {"timeout": float(timeout)}}
 
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
     ) -> list[Classes]:
-        """The classes of the answers to each prompt."""
         places = [
             (group, index)
             for group, texts in enumerate(answers)
@@ -174,13 +168,11 @@ class VerifierComparer:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """That of the verifier."""
         return verifier_identity(self._verifier)
 
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
     ) -> list[Classes]:
-        """The classes of the answers to each prompt."""
         groups = [
             self._group(problem, group) for problem, group in zip(problems, answers, strict=True)
         ]
@@ -256,7 +248,6 @@ class _Group:
     """Results with a class, and the result that stands for it."""
 
     def classes(self) -> Classes:
-        """The classes of its answers."""
         return _classes([None if key is None else self.members.get(key) for key in self.keys])
 
 

@@ -47,7 +47,6 @@ import random
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from dph._processes.sandbox.given import require_no_second_look
 from dph._processes.sandbox.program import completed, prefix_alone
@@ -96,29 +95,18 @@ _CHANGES = frozenset(
 _MAKE_ITERATORS = frozenset({"iter", "map", "filter", "zip", "enumerate", "reversed"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Texts of tests that can be run.
-
-    Attributes:
-        tests: the texts.
-        names: what the names in them mean.
-    """
-
-    tests: tuple[Checked, ...]
-    names: Names
-
-
-def plan(tests: Sequence[str], names: Sequence[str], setup: str, prefix: str, entry: str) -> Plan:
-    """The texts of a task, named by ``names`` in tracebacks, as what can be run."""
+def plan(
+    texts: Mapping[str, str], setup: str, prefix: str, entry: str
+) -> tuple[list[Checked], Names]:
+    """Texts of tests, by their names in tracebacks, compiled; and the meanings of names in them."""
     try:
-        trees = [ast.parse(text, name) for text, name in zip(tests, names, strict=True)]
+        trees = [ast.parse(text, name) for name, text in texts.items()]
         before = [ast.parse(prefix_alone(prefix, entry)), ast.parse(completed(setup))]
         for tree in trees:
             tree.body = list(_without_classes(tree.body))
-        found = Names(trees, before, entry)
-        _Forms(trees, found)
-        done = tuple(checked(tree, name) for tree, name in zip(trees, names, strict=True))
+        names = Names(trees, before, entry)
+        _Forms(trees, names)
+        done = [checked(tree, name) for tree, name in zip(trees, texts, strict=True)]
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise TaskError(f"the tests do not compile: {type(error).__name__}: {error}") from error
     for number, test in enumerate(done, start=1):
@@ -126,7 +114,7 @@ def plan(tests: Sequence[str], names: Sequence[str], setup: str, prefix: str, en
             raise TaskError(f"test {number} of {len(done)} asserts nothing")
     if done and not any(test.checks for test in done):
         raise TaskError("the tests assert nothing")
-    return Plan(tests=done, names=found)
+    return done, names
 
 
 class _Forms:
@@ -326,7 +314,6 @@ def _require_equality(node: ast.Compare) -> None:
 
 
 def _require_exceptions(node: ast.expr | None, where: ast.AST) -> None:
-    """Refuse other exceptions than Python's own."""
     for each in node.elts if isinstance(node, ast.Tuple) else [node]:
         kind = getattr(builtins, each.id, None) if isinstance(each, ast.Name) else None
         if not (isinstance(kind, type) and issubclass(kind, Exception)) or issubclass(

@@ -21,7 +21,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from dph._processes.sandbox.forms import Plan, plan
+from dph._processes.sandbox.forms import plan
 from dph._processes.sandbox.program import prefix_alone
 from dph._processes.sandbox.remote import (
     ProgramGoneError,
@@ -35,6 +35,7 @@ from dph._processes.sandbox.texts import (
     SOLUTION_MODULES,
     USUAL,
     Checked,
+    Names,
     TaskError,
 )
 from dph._processes.sandbox.values import Channel, ChannelClosedError, read_document
@@ -68,8 +69,8 @@ def _judge(
     _seed_everything()
     try:
         texts = {f"{_TESTS}{i}>": text for i, text in enumerate(job["tests"], start=1)}
-        tests = plan([*texts.values()], [*texts], job["setup"], job["prefix"], entry_point)
-        names = _names(job, tests)
+        tests, meant = plan(texts, job["setup"], job["prefix"], entry_point)
+        names = _names(job, meant.usual)
         if solution is not None:
             calls = _solved(calls, solution, entry_point, asker)
     except TaskError as error:
@@ -86,17 +87,17 @@ def _judge(
     for name, text in texts.items():
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     try:
-        return _Trial(program, tests, names, asker).run(calls, entry_point)
+        return _Trial(program, meant, names, asker).run(tests, calls, entry_point)
     except TaskError as error:
         return Outcome.BAD_GOLD, str(error)
 
 
-def _names(job: Mapping[str, Any], tests: Plan) -> dict[str, Any]:
+def _names(job: Mapping[str, Any], usual: frozenset[str]) -> dict[str, Any]:
     """The global names of the tests, but the program's: Python's, the prefix's and the setup's."""
     sys.modules["pytest"] = _stand_in_of_pytest()
     names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     try:
-        names.update({name: import_module(USUAL[name]) for name in sorted(tests.names.usual)})
+        names.update({name: import_module(USUAL[name]) for name in sorted(usual)})
         if job["prefix"]:
             exec(compile(prefix_alone(job["prefix"], job["entry_point"]), _SETUP, "exec"), names)
         if job["setup"] != job["prefix"]:
@@ -145,26 +146,23 @@ class _Trial:
     """Runs the tests until one fails."""
 
     def __init__(
-        self, program: RemoteProgram, tests: Plan, names: dict[str, Any], asker: Channel
+        self, program: RemoteProgram, meant: Names, names: dict[str, Any], asker: Channel
     ) -> None:
-        self._program = program
-        self._plan = tests
-        self._names = names
-        self._asker = asker
+        self._program, self._names, self._asker = program, names, asker
         self._failure = ""
         self._reached = 0
         names[REACHED] = self._reach
-        functions = {name: program.function(name) for name in tests.names.program}
+        functions = {name: program.function(name) for name in meant.program}
         names.update(functions)
         for name in SOLUTION_MODULES:
             sys.modules[name] = types.ModuleType(name)
             sys.modules[name].__dict__.update(functions)
-        self._candidate = program.function(tests.names.candidate)
+        self._candidate = program.function(meant.candidate)
         names.setdefault("candidate", self._candidate)
 
-    def run(self, calls: Sequence[Any], entry_point: str) -> tuple[Outcome, str]:
-        """The verdict."""
-        tests = self._plan.tests
+    def run(
+        self, tests: Sequence[Checked], calls: Sequence[Any], entry_point: str
+    ) -> tuple[Outcome, str]:
         steps: list[Callable[[], None]] = [partial(self._run_test, test) for test in tests]
         steps += [partial(self._run_call, each, entry_point) for each in calls]
         for number, step in enumerate(steps, start=1):
@@ -239,7 +237,6 @@ class _Trial:
             raise AssertionError(f"{json.dumps(call['returns'])[:100]} was expected")
 
     def _described(self, error: BaseException) -> str:
-        """Description of the event: the line of the test, the exception, the latest call."""
         trace = traceback.extract_tb(error.__traceback__)
         # The innermost line of the tests that it went through.
         lines = [frame.line or "" for frame in trace if frame.filename.startswith(_TESTS)]

@@ -17,20 +17,17 @@ REACHED = "__dph_reached__"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A text of tests, compiled.
-
-    Attributes:
-        checks: how many places in it check something.
-        is_setup: it only defines and imports: other texts use what it brings.
-        may_skip: a check of it stands in a loop or under a condition.
-        functions: the tests that it defines, and ``check``, in order.
-    """
+    """A text of tests, compiled."""
 
     code: CodeType
     checks: int
+    """How many places in it check something."""
     is_setup: bool
+    """It only defines and imports: other texts use what it brings."""
     may_skip: bool
+    """A check of it stands in a loop or under a condition."""
     functions: tuple[str, ...]
+    """The tests that it defines, and ``check``, in order."""
 
 
 def checked(tree: ast.Module, name: str) -> Checked:
@@ -118,7 +115,6 @@ def is_test(node: ast.AST) -> bool:
 
 
 def is_docstring(statement: ast.stmt) -> bool:
-    """True if a statement is a text alone."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
@@ -172,7 +168,6 @@ class TaskError(Exception):
 
 
 def refuse(form: str, node: ast.AST | None = None) -> NoReturn:
-    """Refuse a text."""
     shown = f": {ast.unparse(node).splitlines()[0][:80]}" if node is not None else ""
     raise TaskError(f"{NOT_SUPPORTED}: {form}{shown}")
 
@@ -297,7 +292,6 @@ class Names:
 
 
 def _is_check_of_one(node: ast.FunctionDef) -> bool:
-    """True if it is ``def check(candidate)``."""
     return node.name == "check" and len(node.args.args) - len(node.args.defaults) == 1
 
 

@@ -216,7 +216,6 @@ def _factory(value: Any) -> Any:
     return value.default_factory if value.default_factory in _TYPE_NAMES else None
 
 
-_CONSTANTS = {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
 _ROWS: Mapping[str, _Row] = MappingProxyType(
     {  # a type comes before those that it is a kind of
         "tuple": _Row(tuple, lambda value: [*tuple.__iter__(value)], tuple),
@@ -244,10 +243,8 @@ _ROWS: Mapping[str, _Row] = MappingProxyType(
             lambda value: [value.real, value.imag],
             lambda parts: complex(float(parts[0]), float(parts[1])),
         ),
-        **{
-            name: _Row(type(each), lambda _, name=name: name, lambda _, each=each: each)
-            for name, each in _CONSTANTS.items()
-        },
+        "Ellipsis": _Row(type(...), lambda _: "", lambda _: ...),
+        "NotImplemented": _Row(type(NotImplemented), lambda _: "", lambda _: NotImplemented),
         "range": _Row(
             range, lambda value: [value.start, value.stop, value.step], lambda ends: range(*ends)
         ),

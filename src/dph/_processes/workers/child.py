@@ -40,7 +40,6 @@ _LONG_SECONDS = 0.02
 
 
 def main() -> None:
-    """Serve requests until stdin closes."""
     source, sink = _private_channel()
     hello = json.loads(source.readline())
     end_when_left(source.fileno(), code=0, parent=hello["parent"])

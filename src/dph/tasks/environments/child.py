@@ -23,7 +23,6 @@ _SEEDS = 2**32
 
 
 def make_instance(options: Mapping[str, Any]) -> "Instance":
-    """The worker's handler: a class found by ``path`` in ``directories``."""
     directories = [Path(directory) for directory in options["directories"]]
     made = load_callable(options["path"], directories)
     if not inspect.isclass(made):

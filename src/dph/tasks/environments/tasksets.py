@@ -32,7 +32,6 @@ class Packages:
     """Classes of tasksets by the names of their packages, for an import path."""
 
     def __getattr__(self, package: str) -> type:
-        """As ``taskset_class``."""
         return taskset_class(package)
 
 
@@ -116,7 +115,6 @@ def _opening(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def taskset_class(package: str) -> type:
-    """A class of TRL's contract for the taskset of ``package``."""
     taskset = _taskset(package)  # which says so if verifiers is missing
     from verifiers.v1.utils.decorators import discover_decorated  # noqa: PLC0415
 

@@ -119,7 +119,6 @@ class Probe:
 
 
 def stated(form: str, answer: str) -> str:
-    """The answer, stated in a form."""
     return FORMS[form].format(a=answer, quoted=json.dumps(answer))
 
 
@@ -239,11 +238,8 @@ def audit_function(
 ) -> Audit:
     """Audit the reward function ``module:function`` of any signature, in a killable process.
 
-    Args:
-        path: import path of the function.
-        problems: problems whose ``answer`` or the like is the gold; default: built-in ones.
-        timeout: seconds for one call.
-        seed: seed of the order of the second calls.
+    ``problems`` have their gold in ``answer`` or the like; by default they are built-in ones.
+    ``seed`` decides the order of the second calls.
     """
     function = load_callable(path)
     signature = signature_of(function)
@@ -367,7 +363,6 @@ class _Auditing:
     def result(
         self, function: str, signature: str, ask_alone: Callable[[Probe], Reward] | None = None
     ) -> Audit:
-        """The audit. ``ask_alone`` asks in a process of its own."""
         forms = dict.fromkeys(probe.form for probe, _ in self._answers if probe.form)
         read = {form for _, form in self._levels if form}
         seconds = [reward.seconds for _, reward in self._answers]

@@ -41,16 +41,13 @@ class PairRowGrader(Closing, Generic[Pair]):
         self._verifier, self.required, self.settings = verifier, required, settings
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One graded row for each, in order; one that makes no pair is BAD_GOLD or NO_ANSWER."""
         found: list[TimedVerdict] = self._verifier.judge([self._pair(row) for row in rows])
         return found
 
     def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
         self._verifier.close()
 
     def _pair(self, row: Mapping[str, Any]) -> Pair | Verdict:
-        """The pair of a row, or the verdict on one that makes none."""
         raise NotImplementedError
 
 
@@ -99,7 +96,6 @@ class VerifierRowGrader(PairRowGrader[tuple[Problem, str]]):
         super().__init__(made, required, {**verifier_identity(made), "gold": gold})
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One graded row for each, in order; what lacks a gold or a response is not graded."""
         found = [self._pair(row) for row in rows]
         asked = [pair for pair in found if not isinstance(pair, Verdict)]
         with self._one_at_a_time:  # which is what verifiers promise
@@ -118,7 +114,6 @@ class VerifierRowGrader(PairRowGrader[tuple[Problem, str]]):
     def _warn_of_contradictions(
         self, asked: Sequence[tuple[Problem, str]], verdicts: Sequence[Verdict]
     ) -> None:
-        """Of rows that say which problem they are of."""
         warn_of_contradictions(
             self._verifier.name,
             (
@@ -259,7 +254,6 @@ _FILES = (".sqlite", ".sqlite3", ".db")
 
 
 def answer_column(columns: Sequence[str]) -> AnswerColumn:
-    """Column of the answers: ``pred_sql`` if it is there, else ``response``."""
     return "response" if "response" in columns and "pred_sql" not in columns else "pred_sql"
 
 
@@ -456,7 +450,6 @@ def grade_code(
 
 
 def _gold_text(gold: Any) -> Any:
-    """A number, numpy's included, as text; what is not a text is refused by its place."""
     return str(gold) if isinstance(gold, Real) and not isinstance(gold, bool) else gold
 
 

@@ -31,12 +31,10 @@ Columns = Mapping[str, tuple[pa.DataType, Sequence[Any]]]
 
 
 def parts_directory(target: Path) -> Path:
-    """Directory of the finished chunks of ``target``."""
     return target.with_name(f".{target.name}.parts")
 
 
 def write_part(path: Path, chunk: Chunk, columns: Columns) -> None:
-    """Write a chunk and its new columns to ``path``."""
     if path.suffix == ".parquet":
         pq.write_table(_with_columns(chunk, columns), path, compression="zstd")
         return
@@ -49,7 +47,6 @@ def write_part(path: Path, chunk: Chunk, columns: Columns) -> None:
 
 
 def read_part(path: Path, names: Sequence[str]) -> list[list[Any]]:
-    """The named columns of a part, in that order."""
     if path.suffix == ".parquet":
         table = pq.read_table(path, columns=list(names))
         return [table.column(name).to_pylist() for name in names]
@@ -192,7 +189,6 @@ class NamedColumns:
         self.settings: Mapping[str, Any] = {**grader.settings, "columns": dict(columns)}
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One verdict for each row, in order."""
         named = self._columns.items()
         return self._grader.grade_rows(
             [{**row, **{name: row.get(column) for name, column in named}} for row in rows]

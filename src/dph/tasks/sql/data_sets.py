@@ -59,14 +59,10 @@ def published_rows(path: Path) -> list[Mapping[str, Any]]:
 def to_questions(
     path: Path, *, prefix: str, gold_field: str, number_field: str, start: int = 0
 ) -> list[SQLQuestion]:
-    """The questions of a file, with ids ``<prefix>-<number>``.
+    """The questions of a ``.json`` or ``.parquet`` file, with ids ``<prefix>-<number>``.
 
-    Args:
-        path: a ``.json`` or ``.parquet`` file.
-        prefix: of the ids.
-        gold_field: holds the gold SQL of a JSON file; a parquet file has ``gold_sql``.
-        number_field: holds a question's number; without one it is its position in the file.
-        start: number of the first position.
+    ``gold_field`` holds the gold SQL of a JSON file; a parquet file has ``gold_sql``. Without
+    ``number_field`` the number is the position in the file, from ``start``.
     """
     gold = gold_field if path.suffix == ".json" else "gold_sql"
     found: dict[str, SQLQuestion] = {}
@@ -282,10 +278,7 @@ class GoldCheck(NamedTuple):
 class GoldChecker(Pooled):
     """Runs gold queries in worker processes that are killed when they take too long.
 
-    Args:
-        databases: holds ``<db_id>/<db_id>.sqlite``.
-        workers: number of worker processes.
-        timeout: seconds for one query.
+    ``databases`` holds ``<db_id>/<db_id>.sqlite``; ``timeout`` are the seconds of one query.
     """
 
     def __init__(self, *, databases: Path, workers: int = 1, timeout: float = 5.0) -> None:

@@ -182,13 +182,10 @@ Take a deep breath and think step by step to find the correct SQL query.
 
 
 class SQLPrompts:
-    """Writes prompts for questions on the databases of one directory.
+    """Writes prompts for questions on the databases of one directory, ``<db_id>/<db_id>.sqlite``.
 
-    Args:
-        databases: holds ``<db_id>/<db_id>.sqlite``; None if there are none, and prompts then
-            show the example values that the schemas bring along.
-        schemas: by database, from a tables.json; a database that is not among them is described
-            by what its file declares.
+    Without databases, prompts show the example values that the schemas bring along. A database
+    that is not among ``schemas``, from a tables.json, is described by what its file declares.
     """
 
     def __init__(self, *, databases: Path | None, schemas: Mapping[str, Schema]) -> None:
@@ -210,7 +207,6 @@ class SQLPrompts:
 
 
 def sql_prompt(schema: str, question: str) -> str:
-    """The paper's prompt around a schema's text and a question."""
     # Not str.format: braces in either have to stay.
     before, between, after = _PROMPT.replace("{question}", "{schema}").split("{schema}")
     return f"{before}{schema}{between}{question}{after}"
@@ -267,7 +263,6 @@ def stem(word: str) -> str:
 
 
 def _shape(word: str) -> str:
-    """The word as consonants and vowels; y is a vowel after a consonant."""
     shape = ""
     for letter in word:
         vowel = letter in "aeiou" or (letter == "y" and shape.endswith("c"))

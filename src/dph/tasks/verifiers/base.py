@@ -125,7 +125,6 @@ class PooledVerifier(Pooled, Generic[Pair]):
         raise NotImplementedError
 
     def _subject(self, pair: Pair) -> str:
-        """The name of a pair in a message about a worker that failed."""
         raise NotImplementedError
 
 
@@ -142,17 +141,14 @@ class OneAtATime:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Those of the verifier."""
         settings: Mapping[str, Any] = verifier_identity(self._verifier)["settings"]
         return settings
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
-        """One verdict for each pair, in order."""
         with self._lock:
             return self._verifier.grade(problems, responses)
 
     def close(self) -> None:
-        """Stop the verifier's worker processes."""
         self._verifier.close()
 
 
@@ -181,11 +177,8 @@ class GoldJudge:
 
     Two fields of a request are added for the handler: ``gold_seconds`` is a longer limit for the
     gold, ``bad_gold`` the reason why it is known to be bad and need not be tried. A handler that
-    failed on a gold and might not fail again leaves its reply in the stage ``GOLD_STAGE``.
-
-    Args:
-        pool: its shared stage is ``GOLD_STAGE``.
-        seconds: the usual limit for a gold.
+    failed on a gold and might not fail again leaves its reply in the stage ``GOLD_STAGE``, the
+    shared stage of ``pool``. ``seconds`` is the usual limit for a gold.
     """
 
     def __init__(self, pool: WorkerPool, *, seconds: float) -> None:
@@ -245,7 +238,6 @@ class GoldJudge:
             return self._settled.get(gold)
 
     def _settle(self, gold: Hashable, verdict: str) -> None:
-        """Keep the first verdict on a gold."""
         with self._lock:
             if self._settled.get(gold) is None:
                 self._settled.put(gold, verdict)

@@ -210,7 +210,6 @@ class FunctionVerifier(PooledVerifier[tuple[Problem, str]]):
 
 
 def request_of(problem: Problem, response: str) -> dict[str, Any]:
-    """The request of a worker: a problem and a response to it, as JSON."""
     return {
         "response": response,
         "problem_id": problem.problem_id,
@@ -389,7 +388,6 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
 
 
 def _result(value: Any) -> Any:
-    """The value, or the result of the coroutine that an async function returns."""
     return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
 
 

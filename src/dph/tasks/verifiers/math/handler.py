@@ -70,11 +70,8 @@ class _BadGoldError(Exception):
 class MathGrader:
     """Grades requests ``{"response", "gold"}``; answers ``[outcome, reward, reason]``.
 
-    ``bad_gold`` and ``gold_seconds`` are those of dph.tasks.verifiers.base.
-
-    Args:
-        phrases: final-answer phrases, lower case.
-        any_expression: whether the last expression counts where there is no box and no phrase.
+    ``bad_gold`` and ``gold_seconds`` are those of dph.tasks.verifiers.base; ``phrases`` are in
+    lower case. With ``any_expression`` the last one counts where there is no box and no phrase.
     """
 
     def __init__(self, *, phrases: Sequence[str], any_expression: bool) -> None:
