@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from dph.runs.evaluate.metrics import pass_at_k
     from dph.runs.presample.pool import load_pool
     from dph.runs.run import evaluate, presample, run
-    from dph.tasks.grading.answers import grade_code, grade_math, grade_sql
+    from dph.tasks.grading.rows import grade_code, grade_math, grade_sql
     from dph.tasks.problems import load_problems
     from dph.tasks.verifiers import make_verifier
 
@@ -107,9 +107,9 @@ __getattr__, __dir__ = lazy_names(
         "compare": "dph.runs.evaluate.evaluated_runs",
         "diagnose": "dph.results.diagnosis.run_diagnosis",
         "evaluate": "dph.runs.run",
-        "grade_math": "dph.tasks.grading.answers",
-        "grade_code": "dph.tasks.grading.answers",
-        "grade_sql": "dph.tasks.grading.answers",
+        "grade_math": "dph.tasks.grading.rows",
+        "grade_code": "dph.tasks.grading.rows",
+        "grade_sql": "dph.tasks.grading.rows",
         "load_pool": "dph.runs.presample.pool",
         "load_problems": "dph.tasks.problems",
         "load_recipe": "dph.recipe",

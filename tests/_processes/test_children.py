@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from dph._processes.child import PARENT, kill_group, start_child
-from dph._processes.zygote import Zygote
+from dph._processes.child import PARENT, Zygote, kill_group, start_child
 from worker_fixtures import gone
 
 WATCHING = """
@@ -90,14 +89,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux fork
 
 SERVER = """
 import os, socket, time
-from dph._processes.zygote import ForkServer
-class Forks(ForkServer):
-    def play(self, message, descriptors):
-        os.write(descriptors[0], message["start"].encode())
-        time.sleep(message["seconds"])
-        os._exit(message["code"])
+from dph._processes.child import ForkServer
+def play(message, descriptors):
+    os.write(descriptors[0], message["start"].encode())
+    time.sleep(message["seconds"])
+    os._exit(message["code"])
 if __name__ == "__main__":
-    Forks(socket.socket(fileno=os.dup(0))).serve()
+    ForkServer(socket.socket(fileno=os.dup(0)), play).serve()
 """
 
 

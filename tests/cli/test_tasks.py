@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dph.tasks.gym import gym_tasks
 from dph.tasks.problems import load_problems
+from dph.tasks.verifiers.gym.verifier import gym_tasks
 from zoo import write_bird, write_spider
 
 PROGRAM = {

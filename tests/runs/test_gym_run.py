@@ -4,8 +4,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import dph
 from dph.records import Outcome
-from dph.tasks.gym import GymMaker, gym_tasks
 from dph.tasks.problems import save_problems
+from dph.tasks.verifiers.gym.verifier import GymMaker, gym_tasks
 
 pytest.importorskip("reasoning_gym")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from dph.records import Outcome
-from dph.tasks import contradictions as module
-from dph.tasks.contradictions import contradictions, warn_of_contradictions
+from dph.tasks import agreement as module
+from dph.tasks.agreement import contradictions, warn_of_contradictions
 
 RIGHT, WRONG, LATE = Outcome.CORRECT, Outcome.WRONG, Outcome.TIMED_OUT
 

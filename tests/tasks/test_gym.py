@@ -1,8 +1,8 @@
 import pytest
 
 from dph import SettingsError
-from dph.tasks.gym import GymMaker, parse_config
 from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
+from dph.tasks.verifiers.gym.verifier import GymMaker, parse_config
 
 pytest.importorskip("reasoning_gym")
 

@@ -13,8 +13,7 @@ from dph._base.files import make_directory, sha256, write_json, write_json_lines
 from dph.errors import SettingsError
 from dph.records import Problem
 from dph.tasks.problems import save_problems
-from dph.tasks.sql.data_sets import SQLQuestion, load_spider
-from dph.tasks.sql.problems import GoldChecker, GoldState
+from dph.tasks.sql.data_sets import GoldChecker, GoldState, SQLQuestion, load_spider
 from dph.tasks.sql.prompt import database_file
 from dph.tasks.sql.schema import read_schema
 from lab.worlds.spider.kind import DATABASES, SETS, TASK, SpiderSizes, require_spider

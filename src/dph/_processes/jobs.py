@@ -20,8 +20,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from dph._base.files import make_directory
-from dph._processes.child import end_when_left, kill_group, start_child
-from dph._processes.zygote import ForkedChild, Zygote, serve_forks
+from dph._processes.child import (
+    ForkedChild,
+    Zygote,
+    end_when_left,
+    kill_group,
+    serve_forks,
+    start_child,
+)
 from dph.errors import DphError, StageError, is_bad_input
 
 _LOOK_EVERY = 0.05
@@ -123,7 +129,6 @@ class CoreJobs:
         self._broken: Exception | None = None
 
     def start(self, job: Job) -> None:
-        """Start a child."""
         path = self._log(job.id)
         make_directory(path.parent)
         with path.open("wb") as log:
@@ -140,7 +145,6 @@ class CoreJobs:
             child.stdin.flush()
 
     def wait(self) -> JobEnd:
-        """The next child that has ended."""
         while True:
             for name, child in self._running.items():
                 if (code := child.poll()) is not None:
@@ -171,7 +175,6 @@ class CoreJobs:
         self._starter.close()
 
     def _read(self, name: str, stream: IO[bytes], on_line: Callable[[str, str], None]) -> None:
-        """Hand on what a child prints, to its end."""
         with stream:
             for line in stream:
                 try:
@@ -218,7 +221,6 @@ def do_job() -> int:
 
 
 def main() -> None:
-    """Do a job, or fork a child for each."""
     if sys.argv[2:] != ["forks"]:
         sys.exit(do_job())
     serve_forks(lambda: import_module(sys.argv[1].partition(":")[0]), do_job)

@@ -462,7 +462,7 @@ def _audit_document(audit: "Audit") -> dict[str, Any]:
 
 
 def _audit_text(audit: dict[str, Any]) -> str:
-    from dph.tasks.grading.probes import FORMS
+    from dph.tasks.grading.audit import FORMS
 
     reads, not_read = audit["reads"], audit["not_read"]
     lines = [

@@ -13,8 +13,7 @@ from dph.cli.options import ROW_FILES, JsonOption, Verb, argument, group, option
 
 if TYPE_CHECKING:
     from dph.records import Problem
-    from dph.tasks.code import CodeProblems
-    from dph.tasks.math import MathProblems
+    from dph.tasks.problems import ProblemsOfFile
     from dph.tasks.sql.data_sets import SQLSplit
 
 
@@ -166,7 +165,7 @@ def _require_place(out: Path, source: Path | None = None) -> None:
     make_directory(out.parent)
 
 
-def _require_some(loaded: "CodeProblems | MathProblems", data: Path) -> None:
+def _require_some(loaded: "ProblemsOfFile", data: Path) -> None:
     """Refuse a file that gives no problem, before anything is written."""
     from dph.errors import DataError
 
@@ -224,7 +223,7 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
 def _write_sql(
     source: "SQLSplit", out: Path, keep_all: bool, workers: int, timeout: float, as_json: bool
 ) -> None:
-    from dph.tasks.sql.problems import problems_of_split
+    from dph.tasks.sql.data_sets import problems_of_split
 
     _require_place(out)
     made = problems_of_split(
@@ -354,7 +353,8 @@ _add_code_command(
 def _write_code(
     name: str, data: Path, out: Path, keep_all: bool, workers: int, timeout: float, as_json: bool
 ) -> None:
-    from dph.tasks.code import CodeProblems, load_code, solvable
+    from dph.tasks.code import load_code, solvable
+    from dph.tasks.problems import ProblemsOfFile
     from dph.tasks.verifiers.code.verifier import CodeVerifier
 
     _require_place(out, data)
@@ -368,7 +368,7 @@ def _write_code(
         ):
             loaded = solvable(made, verifier, on_done=lambda n: advance(n, ""))
     else:
-        loaded = CodeProblems(problems=[each.problem for each in made], dropped=[])
+        loaded = ProblemsOfFile(problems=[each.problem for each in made], dropped=[])
     _require_some(loaded, data)
     lines = []
     if not solutions:
@@ -410,7 +410,7 @@ def reasoning_gym(
     the same problems. Give another seed to each set, such as one to train on and one to test on.
     """
     from dph.errors import SettingsError
-    from dph.tasks.gym import GymMaker, gym_tasks, parse_config
+    from dph.tasks.verifiers.gym.verifier import GymMaker, gym_tasks, parse_config
 
     if names:
         typer.echo(json_text(list(gym_tasks())) if as_json else "\n".join(gym_tasks()))

@@ -33,8 +33,7 @@ from dph.runs.prompts import (
     require_no_shown_test,
     require_unlabelled,
 )
-from dph.tasks.agreement import GOLDS
-from dph.tasks.contradictions import contradictions
+from dph.tasks.agreement import GOLDS, contradictions
 from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.problems import load_problems, malformed_rows
 from dph.tasks.styles import make_style

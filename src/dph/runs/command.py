@@ -33,8 +33,7 @@ from dph.runs.check_model import CheckedModel, Findings, NamedProblems, check_me
 from dph.runs.memory import Device, device_at_hand, read_shape
 from dph.runs.progress import ProgressDisplay, Silent
 from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
-from dph.tasks.sql.data_sets import SQL_SETS
-from dph.tasks.sql.problems import problems_of_split
+from dph.tasks.sql.data_sets import SQL_SETS, problems_of_split
 
 FILE = "command.toml"
 """The recipe of a command, in the run directory."""

@@ -1,9 +1,10 @@
-"""Agreement: answers to one prompt compared with each other, without a gold answer."""
+"""Answers to one problem compared with each other: which agree, and which contradict themselves."""
 
 import json
+import logging
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -58,17 +59,11 @@ class KeyComparer(Pooled):
             self.close()
             raise SettingsError(f"the agreement {path!r} cannot be used: {reason}")
         version = source_fingerprint(path.partition(":")[0], directories)
-        self._identity = {"name": path, "version": version, "settings": {"timeout": float(timeout)}}
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The import path, a hash of the function's file, and the time limit."""
-        return self._identity
+        self.identity = {"name": path, "version": version, "settings": {"timeout": float(timeout)}}
 
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
     ) -> list[Classes]:
-        """The classes of the answers to each prompt."""
         places = [
             (group, index)
             for group, texts in enumerate(answers)
@@ -173,13 +168,11 @@ class VerifierComparer:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """That of the verifier."""
         return verifier_identity(self._verifier)
 
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
     ) -> list[Classes]:
-        """The classes of the answers to each prompt."""
         groups = [
             self._group(problem, group) for problem, group in zip(problems, answers, strict=True)
         ]
@@ -255,7 +248,6 @@ class _Group:
     """Results with a class, and the result that stands for it."""
 
     def classes(self) -> Classes:
-        """The classes of its answers."""
         return _classes([None if key is None else self.members.get(key) for key in self.keys])
 
 
@@ -264,3 +256,47 @@ Comparer = KeyComparer | VerifierComparer
 
 ``identity`` is all that the classes depend on, as JSON.
 """
+
+
+# Contradictions: identical answers to one problem that got different verdicts.
+
+_OF_THE_MACHINE = frozenset({Outcome.TIMED_OUT, Outcome.OVER_LIMIT, Outcome.CUT_OFF})
+"""Outcomes that may differ between two tries of a sound verifier."""
+_TOLD: set[str] = set()
+"""Verifiers whose contradictions were told in this process."""
+logger = logging.getLogger(__name__)
+
+
+Graded = Iterable[tuple[str, str, Outcome]]
+"""Problem, answer and outcome."""
+
+
+def warn_of_contradictions(verifier: str, graded: Graded) -> None:
+    """Warn, once for each verifier, of identical answers that it gave different verdicts."""
+    if verifier not in _TOLD and (said := contradictions(graded)):
+        _TOLD.add(verifier)
+        logger.warning("the verifier %r gave %s", verifier, said)
+
+
+def contradictions(graded: Graded) -> str:
+    """The number of identical answers with different verdicts, with an example; '' if none.
+
+    >>> print(contradictions([("p", "4", Outcome.CORRECT), ("p", "4", Outcome.WRONG)]))
+    2 of 2 identical answers different verdicts, for example '4' to problem 'p' (CORRECT 1, WRONG \
+1): it is random, or remembers what it graded before
+    """
+    seen: defaultdict[tuple[str, str], Counter[Outcome]] = defaultdict(Counter)
+    for problem, answer, outcome in graded:
+        if outcome not in _OF_THE_MACHINE:
+            seen[problem, answer][outcome] += 1
+    repeated = {key: verdicts for key, verdicts in seen.items() if verdicts.total() > 1}
+    torn = {key: verdicts for key, verdicts in repeated.items() if len(verdicts) > 1}
+    if not torn:
+        return ""
+    (problem, answer), verdicts = next(iter(torn.items()))
+    count, of = (sum(found.total() for found in some.values()) for some in (torn, repeated))
+    said = ", ".join(f"{outcome} {verdicts[outcome]}" for outcome in sorted(verdicts))
+    return (
+        f"{count} of {of} identical answers different verdicts, for example {answer!r:.80} to "
+        f"problem {problem!r:.80} ({said}): it is random, or remembers what it graded before"
+    )

@@ -17,6 +17,7 @@ from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.code_environment import VISIBLE
+from dph.tasks.problems import ProblemsOfFile
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 
@@ -252,14 +253,6 @@ CODE_SETS: Mapping[str, Callable[[Mapping[str, Any], str], CodeProblem]] = Mappi
 """Each data set's name, and what makes a problem of one of its rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodeProblems:
-    """The problems of a file, and those that were left out: their ids and why."""
-
-    problems: list[Problem]
-    dropped: list[tuple[str, str]]
-
-
 def load_code(path: Path, name: str) -> list[CodeProblem]:
     """The problems of a file of the shape ``name``, a key of CODE_SETS, in order."""
     if name not in CODE_SETS:
@@ -290,7 +283,7 @@ _UNCHECKED = Verdict(outcome=Outcome.CORRECT, reward=1.0)
 
 def solvable(
     made: Iterable[CodeProblem], verifier: CodeVerifier, on_done: Callable[[int], None]
-) -> CodeProblems:
+) -> ProblemsOfFile:
     """The problems whose own solution passes their tests, and those without a solution."""
     problems: list[Problem] = []
     dropped: list[tuple[str, str]] = []
@@ -313,4 +306,4 @@ def solvable(
                 why = f"its own solution is {verdict.outcome}: {verdict.reason}"
                 dropped.append((each.problem.problem_id, why))
         on_done(len(chunk))
-    return CodeProblems(problems=problems, dropped=dropped)
+    return ProblemsOfFile(problems=problems, dropped=dropped)

@@ -12,6 +12,7 @@ from typing import Any
 from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
+from dph.tasks.problems import ProblemsOfFile
 from dph.tasks.verifiers.math.answer import has_box, last_boxes
 
 BOXED_INSTRUCTION = "Please reason step by step, and put your final answer within \\boxed{}."
@@ -74,15 +75,7 @@ MATH_SETS: Mapping[str, MathSet] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MathProblems:
-    """The problems of a file, and the rows that became none: where they stand and why."""
-
-    problems: list[Problem]
-    dropped: list[tuple[str, str]]
-
-
-def load_math_set(directory: Path, name: str, **options: Any) -> MathProblems:
+def load_math_set(directory: Path, name: str, **options: Any) -> ProblemsOfFile:
     """The problems of a set in MATH_SETS from its parquet file in ``directory``, by ``load_math``.
 
     Raises:
@@ -101,7 +94,7 @@ def load_math(
     integers: bool = False,
     question: str | None = None,
     answer: str | None = None,
-) -> MathProblems:
+) -> ProblemsOfFile:
     r"""The problems of any file of rows (dph._base.files.rows) with problems and answers.
 
     The gold is an answer's text, the values of a list, the number after ``####`` (GSM8K), or else
@@ -151,7 +144,7 @@ def load_math(
                     answer={"answer": gold} | others,
                 )
             )
-    return MathProblems(problems=problems, dropped=dropped)
+    return ProblemsOfFile(problems=problems, dropped=dropped)
 
 
 def math_prompt(problem: str) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,14 @@ from dph._base.files import write_text
 from dph._base.files.rows import read_rows
 from dph.errors import DataError
 from dph.records import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemsOfFile:
+    """The problems made of a file, and what became none: its id or place, and why."""
+
+    problems: list[Problem]
+    dropped: list[tuple[str, str]]
 
 
 def renamed(

@@ -41,7 +41,7 @@ def verl_row(
 
     Args:
         problem: with any answer that is JSON.
-        index: the problem's position, for ``extra_info``.
+        index: for ``extra_info``.
         data_source: verl chooses a reward function by it [default: the row's own, or "dph"].
         ground_truth: the answer's field with the gold answer [default: "answer", or "gold_sql"].
     """
@@ -82,12 +82,8 @@ def problem_of_row(
     ``extra_info.problem_id`` or ``<data_source>/<split>/<index>``, as far as ``extra_info`` has
     them, and whose answer has the ground truth and, under ``verl_row``, all the rest of the row.
 
-    Args:
-        row: JSON.
-        place: where it stands, for messages.
-        position: of the row, from 0: the id's last part where there is no index.
-        ground_truth: the name that the ground truth gets in the answer.
-        number: take the position also where there is an index or an id.
+    ``position``, from 0, is the id's last part if there is no index; with ``number`` in any case.
+    ``ground_truth`` is the name that the ground truth gets in the answer.
     """
     if not isinstance(row, dict):
         raise DataError(f"{place}: a row is a JSON object, got {row!r:.80}")
@@ -282,7 +278,6 @@ def verl_to_problems(
 def problems_of_verl(
     source: Path, *, ground_truth: str = "answer", number: bool = False
 ) -> Iterator[tuple[str, Problem]]:
-    """The problem of each row of a file and the place where it stands."""
     for position, (place, row) in enumerate(read_rows(source)):
         yield (
             place,

@@ -3,7 +3,7 @@
 import pytest
 
 from dph._processes.sandbox.forms import plan
-from dph._processes.sandbox.names import TaskError
+from dph._processes.sandbox.texts import TaskError
 
 RUN = """\
 x = [1]
@@ -198,12 +198,12 @@ assert s == ["a"]
 
 
 def planned(text):
-    return plan([text], ["<test 1>"], "", "", "f")
+    return plan({"<test 1>": text}, "", "", "f")
 
 
 def test_an_argument_that_nobody_looks_at_again_alone_may_be_given():
     for text in RUN.split("---\n"):
-        assert planned(text).names.program == {"f"}, text
+        assert planned(text)[1].program == {"f"}, text
     for text in REFUSED.split("---\n"):
         with pytest.raises(TaskError, match="an argument that is looked at again: "):
             planned(text)
@@ -212,5 +212,5 @@ def test_an_argument_that_nobody_looks_at_again_alone_may_be_given():
 def test_long_texts_take_no_time_that_grows_with_their_square():
     asserts = "\n".join(f"x = [{i}]\nr = f(x)\nassert r == {i}" for i in range(3000))
     data = f"G = {[[list(range(50))] for _ in range(1000)]!r}\nfor g in G:\n    assert f(*g) == 1"
-    assert planned(asserts).tests[0].checks == 3000
-    assert planned(data).tests[0].checks == 1
+    assert planned(asserts)[0][0].checks == 3000
+    assert planned(data)[0][0].checks == 1

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from dph._processes.sandbox.confinement import FileRules
+from dph._processes.sandbox.program import whole_source
 from dph._processes.sandbox.seccomp import ALLOWED, CHECKED, WRITING, SystemCallFilter
-from dph._processes.sandbox.source import whole_source
 from dph._processes.sandbox.supervisor import ProcessLimits, Sandbox, StepLimits
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome

@@ -14,10 +14,10 @@ from dph.tasks.environments.calls import (
     json_calls,
     plain_calls,
     read_turns,
+    tools_of,
     turns_text,
     with_names,
 )
-from dph.tasks.environments.schema import tools_of
 from environment_classes import (
     AnyNumber,
     ByPlaceAlone,

@@ -7,6 +7,9 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.tasks.sql.data_sets import (
+    GoldCheck,
+    GoldChecker,
+    GoldState,
     SQLQuestion,
     load_bird,
     load_spider,
@@ -14,14 +17,9 @@ from dph.tasks.sql.data_sets import (
     read_schema_rows,
     require_layout,
     schemas_of,
-    to_questions,
-)
-from dph.tasks.sql.problems import (
-    GoldCheck,
-    GoldChecker,
-    GoldState,
     sql_problems,
     state_of,
+    to_questions,
 )
 from dph.tasks.sql.prompt import SQLPrompts
 from dph.tasks.verifiers import make_verifier

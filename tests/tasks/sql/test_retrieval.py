@@ -2,7 +2,7 @@ from math import log
 
 import pytest
 
-from dph.tasks.sql.retrieval import BM25, queries, stem, terms
+from dph.tasks.sql.prompt import BM25, queries, stem, terms
 
 
 def test_texts_that_share_a_word_are_found_rare_words_and_short_texts_first():

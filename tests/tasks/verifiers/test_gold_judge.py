@@ -6,7 +6,7 @@ import pytest
 
 from dph._processes.workers.pool import GOLD_STAGE, Reply, ReplyKind
 from dph.records import Outcome
-from dph.tasks.verifiers.gold_judge import GoldJudge
+from dph.tasks.verifiers.base import GoldJudge
 from dph.tasks.verifiers.math.verifier import MathPair, PooledMathVerifier
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
 

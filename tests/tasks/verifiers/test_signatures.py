@@ -3,7 +3,7 @@
 import pytest
 
 from dph.records import Problem
-from dph.tasks.verifiers.signatures import RewardFunction, Signature, signature_of
+from dph.tasks.verifiers.function import RewardFunction, Signature, signature_of
 
 PLAIN = Problem(problem_id="p", prompt="1 + 1?", answer={"answer": "2", "level": 3})
 CHAT = Problem(problem_id="p", prompt=({"role": "user", "content": "1 + 1?"},), answer={})

@@ -48,10 +48,8 @@ _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 class FileRules:
     """Rules, made once and put on any number of processes.
 
-    Args:
-        readable: files and directories that may be read and mapped.
-        writable: files and directories in which everything may be done. What does not exist in
-            either is left out.
+    What is ``readable`` may be mapped, too; in what is ``writable`` everything may be done. Paths
+    that do not exist are left out.
     """
 
     def __init__(self, *, readable: Iterable[Path], writable: Iterable[Path]) -> None:
@@ -76,7 +74,6 @@ class FileRules:
         system_call(_RESTRICT, self._descriptor, 0)
 
     def close(self) -> None:
-        """Let go of the rules."""
         os.close(self._descriptor)
 
     def _allow(self, path: Path, access: int) -> None:
@@ -102,14 +99,8 @@ def _buffer(data: bytes) -> "ctypes.Array[ctypes.c_char]":
 # Each of these is more than a confined program needs: the filter of system calls and Landlock
 # hold without them. Processes of a process namespace end, all of them, with its first one.
 
-_MOUNTS, _IPC, _USERS, _PROCESSES, _NETWORK = (
-    0x00020000,
-    0x08000000,
-    0x10000000,
-    0x20000000,
-    0x40000000,
-)
-_OTHERS = _MOUNTS | _IPC | _PROCESSES | _NETWORK
+_OTHERS, _USERS = 0x00020000 | 0x08000000 | 0x20000000 | 0x40000000, 0x10000000
+"""Namespaces of mounts, IPC, processes and the network; those of users."""
 _NO_SUID, _NO_DEVICES, _NO_EXECUTION = 2, 4, 8
 _RECURSIVE, _PRIVATE = 0x4000, 0x40000
 
@@ -127,12 +118,9 @@ def leave_the_others() -> None:
 
 
 class Scratch:
-    """A directory in memory over one of the disk, seen in this mount namespace alone.
+    """A directory in memory over one of the disk, seen only in this mount namespace.
 
-    Args:
-        path: the directory, which is there.
-        size: bytes that it holds at most.
-        entries: files and directories in it, at most.
+    It holds at most ``size`` bytes, and as many ``entries``: files and directories.
     """
 
     def __init__(self, path: Path, *, size: int, entries: int) -> None:
@@ -142,7 +130,6 @@ class Scratch:
         self._mount()
 
     def is_clean(self) -> bool:
-        """True if nothing was left in it."""
         return not any(self.path.iterdir())
 
     def renew(self) -> None:
@@ -170,14 +157,9 @@ _FIRST_OTHER_USER, _OTHER_USERS = 1_900_000_000, 100_000
 class Confinement:
     """Made in the process that forks the children, which ``enter`` it.
 
-    ``leave_the_others`` has been called before, by ``separate``, if it could be.
-
-    Args:
-        limits: of each child.
-        separated: what ``separate`` returned.
-        number: tells this confinement from others of the machine: root's children become a user
-            of that number.
-        without: parts that are left out, of PARTS.
+    ``separated`` is what ``separate`` returned before. ``number`` tells this confinement from
+    others of the machine: root's children become a user of that number. ``without`` names parts
+    that are left out, of PARTS.
     """
 
     def __init__(
@@ -228,7 +210,6 @@ class Confinement:
         return self._limits.threads if apart or self._user is not None else None
 
     def clean(self) -> None:
-        """Make an end of what the last program wrote."""
         if self._scratch is None or self._scratch.is_clean():
             return
         self._scratch.renew()

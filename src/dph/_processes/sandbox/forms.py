@@ -47,20 +47,22 @@ import random
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from dph._processes.sandbox.checks import Checked, checked, is_test, last_name, walk
-from dph._processes.sandbox.given import looked_at_again
-from dph._processes.sandbox.names import (
+from dph._processes.sandbox.given import require_no_second_look
+from dph._processes.sandbox.program import completed, prefix_alone
+from dph._processes.sandbox.texts import (
     MODULES,
     SOLUTION_MODULES,
     TAKE_FUNCTIONS,
+    Checked,
     Names,
     TaskError,
+    checked,
+    is_test,
+    last_name,
     refuse,
+    walk,
 )
-from dph._processes.sandbox.pytest_stand_in import stand_in
-from dph._processes.sandbox.source import completed, prefix_alone
 from dph._processes.sandbox.values import TYPES
 
 _KINDS = {
@@ -93,29 +95,18 @@ _CHANGES = frozenset(
 _MAKE_ITERATORS = frozenset({"iter", "map", "filter", "zip", "enumerate", "reversed"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Texts of tests that can be run.
-
-    Attributes:
-        tests: the texts.
-        names: what the names in them mean.
-    """
-
-    tests: tuple[Checked, ...]
-    names: Names
-
-
-def plan(tests: Sequence[str], names: Sequence[str], setup: str, prefix: str, entry: str) -> Plan:
-    """The texts of a task, named by ``names`` in tracebacks, as what can be run."""
+def plan(
+    texts: Mapping[str, str], setup: str, prefix: str, entry: str
+) -> tuple[list[Checked], Names]:
+    """Texts of tests, by their names in tracebacks, compiled; and the meanings of names in them."""
     try:
-        trees = [ast.parse(text, name) for text, name in zip(tests, names, strict=True)]
+        trees = [ast.parse(text, name) for name, text in texts.items()]
         before = [ast.parse(prefix_alone(prefix, entry)), ast.parse(completed(setup))]
         for tree in trees:
             tree.body = list(_without_classes(tree.body))
-        found = Names(trees, before, entry)
-        _Forms(trees, found)
-        done = tuple(checked(tree, name) for tree, name in zip(trees, names, strict=True))
+        names = Names(trees, before, entry)
+        _Forms(trees, names)
+        done = [checked(tree, name) for tree, name in zip(trees, texts, strict=True)]
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise TaskError(f"the tests do not compile: {type(error).__name__}: {error}") from error
     for number, test in enumerate(done, start=1):
@@ -123,7 +114,7 @@ def plan(tests: Sequence[str], names: Sequence[str], setup: str, prefix: str, en
             raise TaskError(f"test {number} of {len(done)} asserts nothing")
     if done and not any(test.checks for test in done):
         raise TaskError("the tests assert nothing")
-    return Plan(tests=done, names=found)
+    return done, names
 
 
 class _Forms:
@@ -138,8 +129,7 @@ class _Forms:
             self._require(tree)
         known = names.program | names.candidates | names.functions | names.modules
         tree = ast.Module(body=[each for tree in trees for each in tree.body], type_ignores=[])
-        if name := looked_at_again(tree, names.is_call, known):
-            refuse(f"an argument that is looked at again: {name}")
+        require_no_second_look(tree, names.is_call, known)
 
     def _require(self, tree: ast.Module) -> None:
         names = [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
@@ -306,10 +296,12 @@ def _place(node: ast.AST) -> tuple[bool, int, int]:
 
 _RAISES = frozenset({"pytest.raises", "raises"})
 _PARAMETRIZE = frozenset({"pytest.mark.parametrize", "mark.parametrize"})
+_OF_PYTEST = frozenset({"raises", "approx", "fail", "mark"})
+"""What dph._processes.sandbox.judge has in the place of pytest."""
 
 
 def _require_pytest(name: str) -> None:
-    if name.partition(".")[0] not in vars(stand_in()) or (name[:5] == "mark." and "z" not in name):
+    if name.partition(".")[0] not in _OF_PYTEST or (name[:5] == "mark." and "z" not in name):
         refuse(f"pytest.{name}")
 
 
@@ -322,7 +314,6 @@ def _require_equality(node: ast.Compare) -> None:
 
 
 def _require_exceptions(node: ast.expr | None, where: ast.AST) -> None:
-    """Refuse other exceptions than Python's own."""
     for each in node.elts if isinstance(node, ast.Tuple) else [node]:
         kind = getattr(builtins, each.id, None) if isinstance(each, ast.Name) else None
         if not (isinstance(kind, type) and issubclass(kind, Exception)) or issubclass(

@@ -8,18 +8,16 @@ that was assigned anew; a value that cannot change.
 """
 
 import ast
-from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
 
-from dph._processes.sandbox.checks import assigned, is_data, is_test, last_name, walk
+from dph._processes.sandbox.texts import assigned, is_data, is_test, last_name, refuse, walk
 
 Key = tuple[int, str]
 """The function that a name belongs to, as the number of its node (0: none), and the name."""
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_LOOPS = (ast.For, ast.While, *_COMPREHENSIONS, ast.FunctionDef, ast.Lambda)
-_BLOCKS = (*_LOOPS, ast.If, ast.With)
+Place = tuple[Key, object]
+"""A name and the constant that it is indexed by: None for any, _ALL for a value as a whole."""
+_ALL = object()
 _PLAIN = frozenset(
     {"len", "int", "float", "str", "bool", "abs", "round", "ord", "chr", "repr", "range", "hash"}
     | {"hex", "bin", "oct", "pow", "divmod", "bytes", "complex", "isinstance", "type", "format"}
@@ -31,115 +29,147 @@ _PLAIN = frozenset(
 _SAME_ELEMENTS = frozenset({"enumerate", "zip", "sorted", "list", "tuple", "reversed", "set"})
 
 
-class _Event(NamedTuple):
-    """A name at a place: ``use``, ``give``, ``bind``; ``part``: the constant that it is indexed by.
-
-    ``path`` are the nodes that it stands in, the outermost first.
-    """
-
-    kind: str
-    key: Key
-    path: tuple[ast.AST, ...]
-    part: object = None
-
-
-def looked_at_again(
+def require_no_second_look(
     tree: ast.Module, is_call: Callable[[ast.AST], bool], functions: frozenset[str]
-) -> str:
-    """The name of an argument that is looked at after a call of the program; '' if there is none.
+) -> None:
+    """Refuse tests that look at an argument after a call of the program.
 
     Args:
         tree: all tests.
         is_call: whether a node is a call of the program.
         functions: names that are no variables.
     """
-    events = _Events(is_call, functions)
-    events.visit(tree)
-    events.sort()
-    for place, event in enumerate(events.found):
-        if event.kind == "give" and not events.cannot_change(event.key) and events.is_seen(place):
-            return event.key[1]
-    return ""
+    reading = _Reading(is_call, functions)
+    reading.visit(tree)
+    reading.check(tree)
 
 
-class _Events:
-    """The names of a text in the order in which they are evaluated."""
+class _Reading:
+    """Reads a text in the order in which it is evaluated, what may run again a second time.
+
+    It is read twice: before a look at a name is judged, all that names may hold has to be known.
+    """
 
     def __init__(self, is_call: Callable[[ast.AST], bool], functions: frozenset[str]) -> None:
-        self._is_call = is_call
-        self._functions = functions
-        self._path: list[ast.AST] = []
+        self._is_call, self._functions = is_call, functions
         self._scopes: list[tuple[int, set[str]]] = []
-        self._gives = False
-        self.found: list[_Event] = []
-        self._values: dict[Key, list[tuple[ast.expr | None, bool]]] = {}
-        self._parts: set[tuple[Key, Key]] = set()
-        self._places: dict[Key, list[int]] = defaultdict(list)
-        self._users: dict[Key, set[int]] = defaultdict(set)
+        self._gives = self._checks = False
+        self._given: set[Place] = set()
+        """Values that calls so far may have changed."""
+        self._given_beside: set[Place] = set()
+        """Values given by other parts of the same comparison: looked at before, but given twice."""
+        self._values: defaultdict[Key, set[tuple[ast.expr | None, bool]]] = defaultdict(set)
+        self._wholes: defaultdict[Key, set[Key]] = defaultdict(set)
+        self._parts: defaultdict[Key, set[Key]] = defaultdict(set)
+        self._users: defaultdict[Key, set[int]] = defaultdict(set)
+        self._told: dict[Key, tuple[bool, set[Key]]] = {}
+
+    def check(self, tree: ast.Module) -> None:
+        """Refuse a second look, once all names are known."""
+        self._checks, self._given = True, set()
+        self.visit(tree)
 
     def visit(self, node: ast.AST) -> None:
-        """Note the names in a node."""
         match node:
             case ast.Raise():  # a failing test may show what it likes
                 pass
             case ast.List() | ast.Tuple() | ast.Dict() | ast.Constant() if is_data(node):
                 pass
             case ast.Name():
-                if node.id not in self._functions:
-                    self._note(node)
+                self._look(node, None)
+            case ast.Subscript(value=ast.Name() as name, slice=ast.Constant(value=part)):
+                self._look(name, part)
             case ast.Assert():
-                self._inside(node, [node.test])
-            case ast.Call():
-                self._visit_call(node)
+                self.visit(node.test)
+            case ast.Call() | ast.Compare():
+                self._visit_together(node)
             case ast.FunctionDef() | ast.Lambda():
                 self._visit_function(node)
             case ast.For():
                 self.visit(node.iter)
                 self._bind(node.target, node.iter, are_parts=True)
-                self._inside(node, [node.target, *node.body, *node.orelse])
+                self._repeat(lambda: self._visit_all([node.target, *node.body]))
+                self._visit_all(node.orelse)
+            case ast.While():
+                self._repeat(lambda: self._visit_all([node.test, *node.body]))
+                self._visit_all(node.orelse)
+            case ast.If():
+                self.visit(node.test)
+                self._repeat(lambda: self._visit_all(node.body), times=1)
+                self._repeat(lambda: self._visit_all(node.orelse), times=1)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 self._visit_comprehension(node)
             case ast.Assign() | ast.AnnAssign() | ast.NamedExpr():
                 targets, value = assigned(node)
-                self._inside(node, [*([value] if value else []), *targets])
+                self._visit_all([*([value] if value else []), *targets])
                 for target in targets:
                     self._bind(target, value, are_parts=not isinstance(target, ast.Name))
                     self._bind(targets[0], target, are_parts=False)
             case ast.AugAssign(value=value, target=ast.Name(id=name)):
-                self._inside(node, [value])
-                self._values.setdefault(self._key(name), []).append((value, False))
-                self.found.append(_Event("use", self._key(name), tuple(self._path)))
+                self.visit(value)
+                self._values[self._key(name)].add((value, False))
+                self._look(ast.Name(name, ast.Load()), None)
             case _:
-                self._inside(node, ast.iter_child_nodes(node))
+                self._visit_all(ast.iter_child_nodes(node))
 
-    def _inside(self, node: ast.AST, children: Iterable[ast.AST]) -> None:
-        self._path.append(node)
-        for child in children:
-            self.visit(child)
-        self._path.pop()
+    def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            self.visit(node)
 
-    def _note(self, node: ast.Name) -> None:
-        kind = "bind" if isinstance(node.ctx, ast.Store) else "give" if self._gives else "use"
-        match self._path[-1]:
-            case ast.Subscript(value=value, slice=ast.Constant(value=part)) if value is node:
-                self.found.append(_Event(kind, self._key(node.id), tuple(self._path), part))
-            case _:
-                self.found.append(_Event(kind, self._key(node.id), tuple(self._path)))
+    def _repeat(self, read: Callable[[], None], *, times: int = 2) -> None:
+        """Read what may run this many times or more, or not at all."""
+        before = set(self._given)
+        for _ in range(times):
+            read()
+            if self._given == before:
+                break
+        self._given |= before
+
+    def _look(self, name: ast.Name, part: object) -> None:
+        """Note a name where it is assigned, looked at or given to the program."""
+        if name.id in self._functions:
+            return
+        key = self._key(name.id)
+        if isinstance(name.ctx, ast.Store):
+            self._forget(key)
+            return
+        function = self._scopes[-1][0] if self._scopes else 0
+        self._users[key].add(function)
+        gives = self._gives and not (self._checks and self._relatives(key)[0])
+        seen = self._given | self._given_beside if gives else self._given
+        related = self._relatives(key)[1] if gives and self._checks else set[Key]()
+        used_elsewhere = any(self._users[other] - {0, function} for other in related)
+        if self._checks and (used_elsewhere or not seen.isdisjoint({(key, part), (key, _ALL)})):
+            refuse(f"an argument that is looked at again: {key[1]}")
+        if gives:
+            self._given |= {(key, None), (key, _ALL if part is None else part)}
+            self._given |= {(other, n) for other in related - {key} for n in (None, _ALL)}
+
+    def _forget(self, key: Key) -> None:
+        if (key, None) in self._given:
+            self._given = {place for place in self._given if place[0] != key}
 
     def _key(self, name: str) -> Key:
         return next(((n, name) for n, local in reversed(self._scopes) if name in local), (0, name))
 
-    def _visit_call(self, node: ast.Call) -> None:
-        name, gives = last_name(node.func), self._gives
-        if name == "print":
-            return
-        if self._is_call(node):
-            self._gives = True
-        elif self._is_new(node):
-            self._gives = False
-        function = [node.func] if isinstance(node.func, ast.Attribute) else []
-        self._inside(node, [*function, *node.args, *(each.value for each in node.keywords)])
-        self._gives = gives
+    def _visit_together(self, node: ast.Call | ast.Compare) -> None:
+        """Visit the parts, each of which sees the arguments as they were before all of them."""
+        parts, is_call = list(ast.iter_child_nodes(node)), False
+        gives, before, beside = self._gives, self._given, self._given_beside
+        if isinstance(node, ast.Call):
+            if last_name(node.func) == "print":
+                return
+            is_call = self._is_call(node)
+            self._gives = is_call or (gives and not self._is_new(node))
+            function = [node.func] if isinstance(node.func, ast.Attribute) else []
+            parts = [*function, *node.args, *(each.value for each in node.keywords)]
+        after = set(before)
+        for part in parts:
+            self._given = set(before)
+            self._given_beside = beside if is_call else beside | (after - before)
+            self.visit(part)
+            after |= self._given
+        self._gives, self._given, self._given_beside = gives, after, beside
 
     def _is_new(self, node: ast.AST) -> bool:
         """True if a call makes something that shares nothing with its arguments."""
@@ -147,19 +177,23 @@ class _Events:
         return name in _PLAIN | {"deepcopy"} and name not in self._functions
 
     def _visit_function(self, node: ast.FunctionDef | ast.Lambda) -> None:
-        taken = [each for each in walk(node.args) if isinstance(each, ast.arg)]
+        taken = [each.arg for each in walk(node.args) if isinstance(each, ast.arg)]
         names = (n for n in walk(node) if isinstance(n, ast.Name))
-        local = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {a.arg for a in taken}
-        self._inside(node, [node.args])
+        local = {n.id for n in names if isinstance(n.ctx, ast.Store)} | set(taken)
+        self.visit(node.args)
         rows = _rows(node)
         held = {name: set(map(self._key, self._names(row))) for name, row in rows.items()}
         self._scopes.append((id(node), local))
-        for each in taken:
-            key = (id(node), each.arg)
-            self.found.append(_Event("bind", key, (*self._path, node)))
-            self._values.setdefault(key, []).append((rows.get(each.arg), True))
-            self._parts |= {(key, other) for other in held.get(each.arg, ())}
-        self._inside(node, node.body if isinstance(node, ast.FunctionDef) else [node.body])
+        for name in taken:
+            self._values[id(node), name].add((rows.get(name), True))
+            self._relate((id(node), name), held.get(name, set()))
+
+        def read() -> None:
+            for name in taken:
+                self._forget((id(node), name))
+            self._visit_all(node.body if isinstance(node, ast.FunctionDef) else [node.body])
+
+        self._repeat(read, times=1 if is_test(node) else 2)
         self._scopes.pop()
 
     def _visit_comprehension(
@@ -172,8 +206,8 @@ class _Events:
             parts += [each.iter, each.target, *each.ifs]
         for each in node.generators:
             self._bind(each.target, each.iter, are_parts=True)
-        elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        self._inside(node, [*parts, *elements])
+        parts += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        self._repeat(lambda: self._visit_all(parts))
 
     def _bind(self, target: ast.AST, value: ast.expr | None, *, are_parts: bool) -> None:
         """Note what a name's value is, or is a part of."""
@@ -181,9 +215,16 @@ class _Events:
         for each in walk(target):
             if isinstance(each, ast.Name):
                 key = self._key(each.id)
-                self._values.setdefault(key, []).append((value, are_parts))
-                self._parts |= {(key, other) for other in held}
-                self._parts |= set() if are_parts else {(other, key) for other in held}
+                self._values[key].add((value, are_parts))
+                self._relate(key, held)
+                if not are_parts:
+                    for other in held:
+                        self._relate(other, {key})
+
+    def _relate(self, part: Key, wholes: set[Key]) -> None:
+        self._wholes[part] |= wholes
+        for whole in wholes:
+            self._parts[whole].add(part)
 
     def _names(self, node: ast.AST) -> Iterator[str]:
         """Names whose values an expression may hold: not what calls make of them."""
@@ -193,23 +234,25 @@ class _Events:
             for each in ast.iter_child_nodes(node):
                 yield from self._names(each)
 
-    def sort(self) -> None:
-        """Note the places of each name, and the functions that use it."""
-        for place, event in enumerate(self.found):
-            self._places[event.key].append(place)
-            if event.kind != "bind":
-                self._users[event.key].add(id(_function(event.path)))
-
-    def cannot_change(self, key: Key, known: frozenset[Key] = frozenset()) -> bool:
-        """True if all values of a name are numbers, texts and the like."""
-        values = self._values.get(key, [(None, False)])
-        return key in known or all(
-            value is not None and self._is_plain(value, are_parts, known | {key})
-            for value, are_parts in values
-        )
+    def _relatives(self, key: Key) -> tuple[bool, set[Key]]:
+        """Whether a name's values cannot change; and it, what it is a part of, and its parts."""
+        if key not in self._told:
+            found = {key}
+            for links in (self._wholes, self._parts):
+                waiting = {key}
+                while waiting:
+                    waiting = set[Key]().union(*(links[each] for each in waiting)) - found
+                    found |= waiting
+            values = self._values.get(key, {(None, False)})
+            cannot_change = all(
+                value is not None and self._is_plain(value, are_parts, frozenset({key}))
+                for value, are_parts in values
+            )
+            self._told[key] = cannot_change, found
+        return self._told[key]
 
     def _is_plain(self, node: ast.expr, of_parts: bool, known: frozenset[Key]) -> bool:
-        """True if a value, or each of its parts, cannot change."""
+        """True if a value, or each of its parts, cannot change: numbers, texts and the like."""
         match node:
             case ast.Constant() | ast.JoinedStr() | ast.Compare():
                 return True
@@ -234,83 +277,6 @@ class _Events:
                 parts = (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
                 return all(self._is_plain(each, of_parts, known) for each in parts)
         return False
-
-    def _related(self, key: Key) -> set[Key]:
-        """A name, those of what it is a part of, and those of its parts."""
-        found = set()
-        for up, down in ((0, 1), (1, 0)):
-            waiting = {key}
-            while waiting:
-                found |= waiting
-                waiting = {p[down] for p in self._parts if p[up] in waiting} - found
-        return found
-
-    def is_seen(self, place: int) -> bool:
-        """True if another place sees what a call did to the argument at ``place``, or gives it."""
-        given, function = self.found[place], _function(self.found[place].path)
-        loops = _loops(given.path)
-        if any(not self._is_bound(place, loop) for loop in loops):
-            return True
-        related = self._related(given.key)
-        if any(self._users[key] - {id(None), id(function)} for key in related):
-            return True
-        others = self._places[given.key]
-        if len(related) > 1:
-            others = sorted(n for key in related for n in self._places[key])
-        for other in others if loops else others[bisect(others, place) :]:
-            if self._sees(place, other):
-                return True
-            if len(related) == 1 and self._is_anew(place, other):
-                return False  # whatever comes
-        return False
-
-    def _is_anew(self, place: int, other: int) -> bool:
-        """True if all that comes after a call comes after an assignment, too."""
-        if other < place or self.found[other].kind != "bind":
-            return False
-        block = self._block(other)
-        is_whole = isinstance(block[-1], ast.Module | ast.FunctionDef)
-        return is_whole and block == self.found[place].path[: len(block)]
-
-    def _sees(self, place: int, other: int) -> bool:
-        given, event = self.found[place], self.found[other]
-        is_other = given.key == event.key and None not in (given.part, event.part)
-        if place == other or event.kind == "bind" or (is_other and given.part != event.part):
-            return False
-        common = [a for a, b in zip(given.path, event.path, strict=False) if a is b]
-        is_beside = event.kind == "use" or self._is_call(common[-1])
-        if isinstance(common[-1], ast.Compare | ast.Call) and is_beside:
-            return False
-        is_later = other > place and not self._is_bound(other, None, after=place)
-        return is_later or any(not self._is_bound(other, loop) for loop in _loops(common))
-
-    def _is_bound(self, place: int, loop: ast.AST | None, *, after: int = -1) -> bool:
-        """True if a name is always assigned before it is used: in a loop, or after a place."""
-        event = self.found[place]
-        for number in reversed(self._places[event.key]):
-            if after < number < place and self.found[number].kind == "bind":
-                block = self._block(number)
-                if event.path[: len(block)] == block and (loop is None or loop in block):
-                    return True
-        return False
-
-    def _block(self, place: int) -> tuple[ast.AST, ...]:
-        """Nodes around the statement at a place."""
-        path = self.found[place].path
-        while not isinstance(path[-1], (*_BLOCKS, ast.Module)):
-            path = path[:-1]
-        return path
-
-
-def _loops(path: Iterable[ast.AST]) -> list[ast.AST]:
-    """Nodes that may run more than once: loops, and functions that are no tests."""
-    return [each for each in path if isinstance(each, _LOOPS) and not is_test(each)]
-
-
-def _function(path: Sequence[ast.AST]) -> ast.AST | None:
-    """The innermost function around a place."""
-    functions = (ast.FunctionDef, ast.Lambda)
-    return next((each for each in reversed(path) if isinstance(each, functions)), None)
 
 
 def _rows(node: ast.FunctionDef | ast.Lambda) -> dict[str, ast.expr]:

@@ -2,33 +2,42 @@
 
 It runs the task's own code: ``setup``, then each of ``tests`` and what it defines
 (dph._processes.sandbox.forms), then ``calls``: arguments, and what has to be returned. A test in
-which nothing was checked is no test (dph._processes.sandbox.checks). The verdict goes over a
+which nothing was checked is no test (dph._processes.sandbox.texts). The verdict goes over a
 connection that the program does not have.
 """
 
 import builtins
 import json
 import linecache
+import math
 import random
+import re
 import sys
 import traceback
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Any
 
-from dph._processes.sandbox.checks import REACHED, Checked
-from dph._processes.sandbox.forms import Plan, plan
-from dph._processes.sandbox.names import NOT_SUPPORTED, SOLUTION_MODULES, USUAL, TaskError
-from dph._processes.sandbox.pytest_stand_in import stand_in
+from dph._processes.sandbox.forms import plan
+from dph._processes.sandbox.program import prefix_alone
 from dph._processes.sandbox.remote import (
     ProgramGoneError,
     RefusedError,
     RemoteProgram,
     is_of_program,
 )
-from dph._processes.sandbox.source import prefix_alone
+from dph._processes.sandbox.texts import (
+    NOT_SUPPORTED,
+    REACHED,
+    SOLUTION_MODULES,
+    USUAL,
+    Checked,
+    Names,
+    TaskError,
+)
 from dph._processes.sandbox.values import Channel, ChannelClosedError, read_document
 from dph.records import Outcome
 
@@ -60,8 +69,8 @@ def _judge(
     _seed_everything()
     try:
         texts = {f"{_TESTS}{i}>": text for i, text in enumerate(job["tests"], start=1)}
-        tests = plan([*texts.values()], [*texts], job["setup"], job["prefix"], entry_point)
-        names = _names(job, tests)
+        tests, meant = plan(texts, job["setup"], job["prefix"], entry_point)
+        names = _names(job, meant.usual)
         if solution is not None:
             calls = _solved(calls, solution, entry_point, asker)
     except TaskError as error:
@@ -78,17 +87,17 @@ def _judge(
     for name, text in texts.items():
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     try:
-        return _Trial(program, tests, names, asker).run(calls, entry_point)
+        return _Trial(program, meant, names, asker).run(tests, calls, entry_point)
     except TaskError as error:
         return Outcome.BAD_GOLD, str(error)
 
 
-def _names(job: Mapping[str, Any], tests: Plan) -> dict[str, Any]:
+def _names(job: Mapping[str, Any], usual: frozenset[str]) -> dict[str, Any]:
     """The global names of the tests, but the program's: Python's, the prefix's and the setup's."""
-    sys.modules["pytest"] = stand_in()
+    sys.modules["pytest"] = _stand_in_of_pytest()
     names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     try:
-        names.update({name: import_module(USUAL[name]) for name in sorted(tests.names.usual)})
+        names.update({name: import_module(USUAL[name]) for name in sorted(usual)})
         if job["prefix"]:
             exec(compile(prefix_alone(job["prefix"], job["entry_point"]), _SETUP, "exec"), names)
         if job["setup"] != job["prefix"]:
@@ -137,26 +146,23 @@ class _Trial:
     """Runs the tests until one fails."""
 
     def __init__(
-        self, program: RemoteProgram, tests: Plan, names: dict[str, Any], asker: Channel
+        self, program: RemoteProgram, meant: Names, names: dict[str, Any], asker: Channel
     ) -> None:
-        self._program = program
-        self._plan = tests
-        self._names = names
-        self._asker = asker
+        self._program, self._names, self._asker = program, names, asker
         self._failure = ""
         self._reached = 0
         names[REACHED] = self._reach
-        functions = {name: program.function(name) for name in tests.names.program}
+        functions = {name: program.function(name) for name in meant.program}
         names.update(functions)
         for name in SOLUTION_MODULES:
             sys.modules[name] = types.ModuleType(name)
             sys.modules[name].__dict__.update(functions)
-        self._candidate = program.function(tests.names.candidate)
+        self._candidate = program.function(meant.candidate)
         names.setdefault("candidate", self._candidate)
 
-    def run(self, calls: Sequence[Any], entry_point: str) -> tuple[Outcome, str]:
-        """The verdict."""
-        tests = self._plan.tests
+    def run(
+        self, tests: Sequence[Checked], calls: Sequence[Any], entry_point: str
+    ) -> tuple[Outcome, str]:
         steps: list[Callable[[], None]] = [partial(self._run_test, test) for test in tests]
         steps += [partial(self._run_call, each, entry_point) for each in calls]
         for number, step in enumerate(steps, start=1):
@@ -231,7 +237,6 @@ class _Trial:
             raise AssertionError(f"{json.dumps(call['returns'])[:100]} was expected")
 
     def _described(self, error: BaseException) -> str:
-        """Description of the event: the line of the test, the exception, the latest call."""
         trace = traceback.extract_tb(error.__traceback__)
         # The innermost line of the tests that it went through.
         lines = [frame.line or "" for frame in trace if frame.filename.startswith(_TESTS)]
@@ -262,3 +267,115 @@ def same_value(value: Any, expected: Any) -> bool:
             and all(same_value(each, expected[str(key)]) for key, each in value.items())
         )
     return type(value) in (bool, int, float, str, type(None)) and bool(value == expected)
+
+
+# What tests of plain functions use of pytest, made in no time: ``raises``, ``approx``, ``fail`` and
+# ``mark.parametrize``. What else it has is refused by name (dph._processes.sandbox.forms).
+
+
+class _Caught:
+    """Result of ``raises``: ``value`` is the exception, once it was raised."""
+
+    value: BaseException
+
+    def match(self, pattern: str) -> bool:
+        """True if the exception's text has the pattern somewhere; else the test fails."""
+        if not re.search(pattern, str(self.value)):
+            raise AssertionError(f"{str(self.value)!r} does not match {pattern!r}")
+        return True
+
+
+def raises(expected: Any, *call: Any, match: str | None = None, **named: Any) -> Any:
+    """A context in which the exception must be raised, or a call that must raise it."""
+    if call:
+        function, *positional = call
+        with _raises(expected, match) as caught:
+            function(*positional, **named)
+        return caught
+    return _raises(expected, match)
+
+
+@contextmanager
+def _raises(expected: Any, match: str | None) -> Iterator[_Caught]:
+    caught = _Caught()
+    try:
+        yield caught
+    except expected as error:
+        caught.value = error
+        if match is not None:
+            caught.match(match)
+    else:
+        raise AssertionError(f"{getattr(expected, '__name__', expected)} was expected")
+
+
+class _Approx:
+    """Equal within a tolerance: relative 1e-6 or absolute 1e-12, whichever is larger.
+
+    Numbers, and lists, tuples and dictionaries of them.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, expected: Any, rel: float | None = None, abs: float | None = None) -> None:
+        self._expected, self._rel, self._abs = expected, rel, abs
+
+    def __eq__(self, actual: object) -> bool:
+        return self._is_near(actual, self._expected)
+
+    def __repr__(self) -> str:
+        return f"approx({self._expected!r})"
+
+    def _is_near(self, actual: Any, expected: Any) -> bool:
+        if isinstance(expected, dict):
+            return (
+                isinstance(actual, dict)
+                and actual.keys() == expected.keys()
+                and all(self._is_near(actual[key], expected[key]) for key in expected)
+            )
+        if hasattr(expected, "tolist") and hasattr(actual, "tolist"):
+            actual, expected = actual.tolist(), expected.tolist()
+        if isinstance(expected, list | tuple):
+            return (
+                isinstance(actual, list | tuple)
+                and len(actual) == len(expected)
+                and all(map(self._is_near, actual, expected))
+            )
+        if type(actual) not in (int, float, complex, bool) or actual == expected:
+            return bool(actual == expected)
+        if isinstance(expected, bool) or not isinstance(expected, int | float | complex):
+            return False
+        if math.isinf(abs(expected)) or math.isnan(abs(actual)):
+            return False
+        return bool(abs(actual - expected) <= self._tolerance(abs(expected)))
+
+    def _tolerance(self, size: float) -> float:
+        absolute = 1e-12 if self._abs is None else self._abs
+        if self._rel is None and self._abs is not None:
+            return absolute
+        return max(absolute, (1e-6 if self._rel is None else self._rel) * size)
+
+
+def fail(reason: str = "", **_: Any) -> None:
+    raise AssertionError(reason or "the test says that it failed")
+
+
+def _parametrize(names: str, values: Sequence[Any], **_: Any) -> Callable[[Any], Any]:
+    """Run a test once for each of the values; several of these: for each of their pairs."""
+    given = [name.strip() for name in names.split(",")]
+
+    def mark(test: Callable[..., Any]) -> Callable[..., Any]:
+        def run(**named: Any) -> Any:
+            rows = ([row] if len(given) == 1 else row for row in values)
+            done = [test(**named, **dict(zip(given, row, strict=True))) for row in rows]
+            return all(done) if any(isinstance(each, bool) for each in done) else None
+
+        return run
+
+    return mark
+
+
+def _stand_in_of_pytest() -> types.ModuleType:
+    module = types.ModuleType("pytest")
+    mark = types.SimpleNamespace(parametrize=_parametrize)
+    module.__dict__.update(raises=raises, approx=_Approx, fail=fail, mark=mark)
+    return module

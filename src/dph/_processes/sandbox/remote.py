@@ -184,7 +184,6 @@ def _no_reference(value: Any) -> dict[str, Any]:
 
 
 def short(value: Any) -> str:
-    """A value in a message."""
     try:
         return _REPR.repr(value)
     except Exception as error:  # noqa: BLE001 - a number of too many digits, say

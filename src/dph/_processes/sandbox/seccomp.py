@@ -96,26 +96,22 @@ def system_call(number: int, *arguments: "int | ctypes.Array[ctypes.c_char]") ->
 
 
 def prctl(option: int, *arguments: int) -> None:
-    """``prctl(2)``; arguments that are not given are 0."""
     values = [ctypes.c_ulong(each) for each in (*arguments, 0, 0, 0, 0)[:4]]
     if _library.prctl(ctypes.c_int(option), *values) == -1:
         raise _last_error()
 
 
 def capset(header: "ctypes.Array[ctypes.c_char]", sets: "ctypes.Array[ctypes.c_char]") -> None:
-    """``capset(2)`` of the caller."""
     if _library.capset(header, sets) == -1:
         raise _last_error()
 
 
 def unshare(flags: int) -> None:
-    """``unshare(2)``."""
     if _library.unshare(ctypes.c_int(flags)) == -1:
         raise _last_error()
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str) -> None:
-    """``mount(2)``."""
     texts = [ctypes.c_char_p(os.fsencode(each)) for each in (source, target, kind, options)]
     if _library.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]) == -1:
         raise _last_error()
@@ -154,9 +150,8 @@ _OWN_PID_BYTES = struct.pack("<I", _OWN_PID)
 class SystemCallFilter:
     """The filter's program, made once and installed in any number of processes.
 
-    Args:
-        writes: whether files may be opened for writing and directories changed; if so, something
-            else has to say which.
+    With ``writes`` files may be opened for writing and directories changed: something else must
+    say which.
     """
 
     def __init__(self, *, writes: bool) -> None:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dph._base.closing import Closing
-from dph._processes.zygote import Zygote
+from dph._processes.child import Zygote
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome
 
@@ -125,12 +125,9 @@ class Sandbox(Closing):
     """Starts a zygote (dph._processes.sandbox.zygote), and processes by it.
 
     From one thread at a time; it ends with the thread that made it. ``missing`` names what this
-    machine does not offer.
-
-    Args:
-        limits: of every process.
-        without: parts of the confinement to leave out, of dph._processes.sandbox.confinement.PARTS.
-        preload: modules to load once for all programs, as far as they are installed.
+    machine does not offer, ``without`` parts of the confinement to leave out (of
+    dph._processes.sandbox.confinement.PARTS), ``preload`` modules to load once for all programs,
+    if they are installed.
     """
 
     def __init__(
@@ -196,12 +193,9 @@ class Sandbox(Closing):
     ) -> JudgeReply:
         """Let a judge test a program, which is in another process.
 
-        Args:
-            program: ``source``, ``prefix`` and ``entry_point`` (dph._processes.sandbox.program).
-            tests: ``setup``, ``tests``, ``calls``, ``entry_point`` and ``prefix``
-                (dph._processes.sandbox.judge).
-            limits: of time.
-            solution: a program whose values are the expected ones of calls.
+        ``program`` has ``source``, ``prefix`` and ``entry_point``; ``tests`` have ``setup``,
+        ``tests``, ``calls``, ``entry_point`` and ``prefix``; what calls of ``solution``, a program
+        too, return is what they must return.
         """
         ours, judges = socket.socketpair()
         descriptors = [memory_file(json.dumps(dict(tests))), judges.detach()]
@@ -229,7 +223,6 @@ class Sandbox(Closing):
         return ours.detach()
 
     def close(self) -> None:
-        """End everything. Closing twice is harmless."""
         self._zygote.close(patience=_END_SECONDS)
 
     def _ask(self, message: Any, descriptors: Sequence[int] = ()) -> Any:

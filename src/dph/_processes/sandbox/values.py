@@ -12,9 +12,8 @@ None, bool, str      themselves
 int                  itself; ``{"int": hexadecimal}`` beyond 2**63
 float                itself, also NaN and Infinity
 list                 an array
-types of Python      ``{"type": name}``
-numpy's arrays       ``{"ndarray": [dtype, shape, hexadecimal]}``: numbers and texts alone
-others               an object with one key, the name of the type
+others               an object with one key, the name of a type: its content is a text or an array
+numpy's arrays       ``{"ndarray": [dtype, shape, hexadecimal]}``: only numbers and texts
 ==================== ============================================================
 """
 
@@ -32,7 +31,7 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 _HEADER = struct.Struct("<Q")
 _READ = 1 << 20
@@ -60,7 +59,6 @@ class Channel:
         self._descriptor = descriptor
 
     def send(self, message: Any) -> None:
-        """Write a message."""
         data = json.dumps(message).encode("ascii")
         if len(data) > LARGEST_MESSAGE:
             raise ChannelBrokenError(f"a message of {len(data)} bytes, {LARGEST_MESSAGE} allowed")
@@ -72,7 +70,6 @@ class Channel:
             raise ChannelClosedError from error
 
     def receive(self) -> Any:
-        """Read a message."""
         (size,) = _HEADER.unpack(self._read(_HEADER.size))
         if size > LARGEST_MESSAGE:
             raise ChannelBrokenError(f"a message of {size} bytes, {LARGEST_MESSAGE} allowed")
@@ -135,21 +132,22 @@ class BadValueError(ValueError):
 
 
 def encode(value: Any, refer: Refer) -> Any:
-    """A value as JSON."""
     kind = type(value)
     if value is None or kind is bool or kind is str or kind is float:
         return value
+    if isinstance(value, list):
+        return [encode(each, refer) for each in value]
     if isinstance(value, type):
         return {"type": _TYPE_NAMES[value]} if value in _TYPE_NAMES else refer(value)
     if isinstance(value, int):
-        number = int.__index__(value)
-        return bool(number) if kind is bool else _integer(number)
-    for base, write in _CONTAINERS.items():
-        if isinstance(value, base):
-            return write(value, refer)
-    for plain, write_plain in _SCALARS.items():
-        if isinstance(value, plain):
-            return write_plain(value)
+        return _integer(int.__index__(value))
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    for name, row in _ROWS.items():
+        if isinstance(value, row.kind):
+            return {name: encode(row.write(value), refer)}
     if (numpy := sys.modules.get("numpy")) is not None:
         if isinstance(value, numpy.bool_):
             return bool(value)
@@ -166,60 +164,11 @@ def _integer(number: int) -> Any:
     return number if -_LARGE < number < _LARGE else {"int": hex(number)}
 
 
-def _items(values: Any, refer: Refer) -> list[Any]:
-    return [encode(each, refer) for each in values]
+def refuse_reference(name: str, _: Any) -> Any:
+    raise BadValueError(f"{name!r} is not a value")
 
 
-def _pairs(value: Any, refer: Refer) -> list[Any]:
-    return [[encode(k, refer), encode(v, refer)] for k, v in dict.items(value)]
-
-
-_CONTAINERS: Mapping[type, Callable[[Any, Refer], Any]] = MappingProxyType(
-    {
-        list: _items,
-        tuple: lambda value, refer: {"tuple": _items(tuple.__iter__(value), refer)},
-        Counter: lambda value, refer: {"Counter": _pairs(value, refer)},
-        OrderedDict: lambda value, refer: {"OrderedDict": _pairs(value, refer)},
-        defaultdict: lambda value, refer: {
-            "defaultdict": [_TYPE_NAMES.get(value.default_factory), _pairs(value, refer)]
-        },
-        dict: lambda value, refer: {"dict": _pairs(value, refer)},
-        set: lambda value, refer: {"set": _items(set.__iter__(value), refer)},
-        frozenset: lambda value, refer: {"frozenset": _items(frozenset.__iter__(value), refer)},
-        deque: lambda value, refer: {"deque": _items(deque.__iter__(value), refer)},
-        slice: lambda value, refer: {"slice": _items((value.start, value.stop, value.step), refer)},
-        type({}.keys()): lambda value, refer: {"keys": _items(value, refer)},
-        type({}.values()): lambda value, refer: {"values": _items(value, refer)},
-        type({}.items()): lambda value, refer: {"items": _items(value, refer)},
-    }
-)
-
-_SCALARS: Mapping[Any, Callable[[Any], Any]] = MappingProxyType(
-    {
-        str: lambda value: str.__str__(value),
-        float: lambda value: float.__float__(value),
-        bytes: lambda value: {"bytes": bytes(value).hex()},
-        bytearray: lambda value: {"bytearray": bytes(value).hex()},
-        complex: lambda value: {"complex": [value.real, value.imag]},
-        type(Ellipsis): lambda value: {"constant": repr(value)},
-        type(NotImplemented): lambda value: {"constant": repr(value)},
-        range: lambda value: {
-            "range": [_integer(n) for n in (value.start, value.stop, value.step)]
-        },
-        Fraction: lambda value: {"Fraction": [hex(value.numerator), hex(value.denominator)]},
-        Decimal: lambda value: {"Decimal": str(value)},
-        array: lambda value: {"array": [value.typecode, value.tolist()]},
-        datetime.datetime: lambda value: {"datetime": value.isoformat()},
-        datetime.date: lambda value: {"date": value.isoformat()},
-        datetime.time: lambda value: {"time": value.isoformat()},
-        datetime.timedelta: lambda value: {
-            "timedelta": [value.days, value.seconds, value.microseconds]
-        },
-    }
-)
-
-
-def decode(data: Any, resolve: Callable[[str, Any], Any]) -> Any:
+def decode(data: Any, resolve: Callable[[str, Any], Any] = refuse_reference) -> Any:
     """The value of what ``encode`` made; ``resolve(name, content)`` is asked for other names."""
     if isinstance(data, list):
         return [decode(each, resolve) for each in data]
@@ -228,15 +177,13 @@ def decode(data: Any, resolve: Callable[[str, Any], Any]) -> Any:
     if len(data) != 1:
         raise BadValueError(f"a value has one key, got {len(data)}")
     ((name, content),) = data.items()
+    read = _ROWS[name].read if name in _ROWS else _OTHERS.get(name)
+    if read is None:
+        return resolve(name, content)
+    if not isinstance(content, str | list):
+        raise BadValueError(f"no {name}: {type(content).__name__}")
     try:
-        if name == "defaultdict":
-            kind, pairs = content
-            return defaultdict(TYPES[kind] if kind else None, decode({"dict": pairs}, resolve))
-        if name in _DICTIONARIES:
-            return _DICTIONARIES[name]({decode(k, resolve): decode(v, resolve) for k, v in content})
-        if name in _FILLED:
-            return _READERS[name]([decode(each, resolve) for each in content])
-        return _READERS[name](content) if name in _READERS else resolve(name, content)
+        return read(content if isinstance(content, str) else decode(content, resolve))
     except BadValueError:
         raise
     except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError) as error:
@@ -253,41 +200,77 @@ def _array(content: Any) -> Any:
     return numpy.frombuffer(bytes.fromhex(data), dtype=kind).reshape(shape).copy()
 
 
-_CONSTANTS: Mapping[str, Any] = MappingProxyType(
-    {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
+class _Row(NamedTuple):
+    """A type, the text or list that a value of it is written as, and the value of such content."""
+
+    kind: type
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+def _pairs(value: Any) -> list[list[Any]]:
+    return [[key, each] for key, each in dict.items(value)]
+
+
+def _factory(value: Any) -> Any:
+    return value.default_factory if value.default_factory in _TYPE_NAMES else None
+
+
+_ROWS: Mapping[str, _Row] = MappingProxyType(
+    {  # a type comes before those that it is a kind of
+        "tuple": _Row(tuple, lambda value: [*tuple.__iter__(value)], tuple),
+        "Counter": _Row(Counter, _pairs, lambda pairs: Counter(dict(pairs))),
+        "OrderedDict": _Row(OrderedDict, _pairs, OrderedDict),
+        "defaultdict": _Row(
+            defaultdict,
+            lambda value: [_factory(value), *_pairs(value)],
+            lambda content: defaultdict(content[0], content[1:]),
+        ),
+        "dict": _Row(dict, _pairs, dict),
+        "set": _Row(set, lambda value: [*set.__iter__(value)], set),
+        "frozenset": _Row(frozenset, lambda value: [*frozenset.__iter__(value)], frozenset),
+        "deque": _Row(deque, lambda value: [*deque.__iter__(value)], deque),
+        "slice": _Row(
+            slice, lambda value: [value.start, value.stop, value.step], lambda ends: slice(*ends)
+        ),
+        "keys": _Row(type({}.keys()), list, lambda keys: dict.fromkeys(keys).keys()),
+        "values": _Row(type({}.values()), list, lambda each: dict(enumerate(each)).values()),
+        "items": _Row(type({}.items()), list, lambda items: dict(items).items()),
+        "bytes": _Row(bytes, lambda value: bytes(value).hex(), bytes.fromhex),
+        "bytearray": _Row(bytearray, lambda value: bytes(value).hex(), bytearray.fromhex),
+        "complex": _Row(
+            complex,
+            lambda value: [value.real, value.imag],
+            lambda parts: complex(float(parts[0]), float(parts[1])),
+        ),
+        "Ellipsis": _Row(type(...), lambda _: "", lambda _: ...),
+        "NotImplemented": _Row(type(NotImplemented), lambda _: "", lambda _: NotImplemented),
+        "range": _Row(
+            range, lambda value: [value.start, value.stop, value.step], lambda ends: range(*ends)
+        ),
+        "Fraction": _Row(
+            Fraction,
+            lambda value: [hex(value.numerator), hex(value.denominator)],
+            lambda parts: Fraction(int(parts[0], 16), int(parts[1], 16)),
+        ),
+        "Decimal": _Row(Decimal, str, Decimal),
+        "array": _Row(
+            array,
+            lambda value: [value.typecode, value.tolist()],
+            lambda content: array(str(content[0])[:1], content[1]),
+        ),
+        **{each.__name__: _Row(each, each.isoformat, each.fromisoformat) for each in _DATES},
+        "timedelta": _Row(
+            datetime.timedelta,
+            lambda value: [value.days, value.seconds, value.microseconds],
+            lambda parts: datetime.timedelta(*parts),
+        ),
+    }
 )
-_DICTIONARIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
-    {"dict": dict, "Counter": Counter, "OrderedDict": OrderedDict}
-)
-_FILLED = frozenset({"tuple", "set", "frozenset", "deque", "keys", "values", "items", "slice"})
-_READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+_OTHERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {
         "type": TYPES.__getitem__,
         "ndarray": _array,
-        "tuple": tuple,
-        "set": set,
-        "frozenset": frozenset,
-        "deque": deque,
-        "keys": lambda items: dict.fromkeys(items).keys(),
-        "values": lambda items: dict(enumerate(items)).values(),
-        "items": lambda items: dict(items).items(),
-        "slice": lambda items: slice(*items),
-        "constant": _CONSTANTS.__getitem__,
         "int": lambda content: int(content, 16),
-        "bytes": bytes.fromhex,
-        "bytearray": bytearray.fromhex,
-        "complex": lambda content: complex(float(content[0]), float(content[1])),
-        "range": lambda content: range(*(decode(each, _nothing) for each in content)),
-        "Fraction": lambda content: Fraction(int(content[0], 16), int(content[1], 16)),
-        "Decimal": Decimal,
-        "array": lambda content: array(str(content[0])[:1], content[1]),
-        "datetime": datetime.datetime.fromisoformat,
-        "date": datetime.date.fromisoformat,
-        "time": datetime.time.fromisoformat,
-        "timedelta": lambda content: datetime.timedelta(*content),
     }
 )
-
-
-def _nothing(name: str, _: Any) -> Any:
-    raise BadValueError(f"{name!r} is not allowed here")

@@ -3,7 +3,7 @@
 It has the interpreter and much of the standard library loaded, so that a fork of it starts in a
 millisecond. It has no secrets in its memory or environment, and never reads what it passes on: its
 children get a task's texts through descriptors. Beside what every zygote is asked
-(dph._processes.zygote):
+(dph._processes.child):
 
 * parent, first: ``{"limits": {...}, "without": [...], "preload": [...]}``
 * here: ``{"missing": [...]}``, what this machine does not offer
@@ -29,12 +29,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+from dph._processes.child import ForkServer
 from dph._processes.sandbox import seccomp as kernel
 from dph._processes.sandbox.confinement import Confinement, separate
 from dph._processes.sandbox.judge import run_judge
 from dph._processes.sandbox.program import run_program
 from dph._processes.sandbox.supervisor import ProcessLimits
-from dph._processes.zygote import ForkServer
 
 _LARGEST = 65536
 _DESCRIPTORS = 65536
@@ -49,7 +49,6 @@ ROLES: Mapping[str, Role] = MappingProxyType({"program": run_program, "judge": r
 
 
 def main() -> None:
-    """Serve until the parent is gone."""
     control = socket.socket(fileno=os.dup(0))
     hello = json.loads(control.recv(_LARGEST))
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
@@ -97,7 +96,7 @@ class ProgramForks(ForkServer):
     """Forks confined processes, and ends all that they leave."""
 
     def __init__(self, control: socket.socket, confinement: Confinement, *, first: bool) -> None:
-        super().__init__(control)
+        super().__init__(control, self._play_role)
         self._confinement = confinement
         self._pid = os.getpid()
         self._first = first
@@ -117,7 +116,7 @@ class ProgramForks(ForkServer):
             return {"status": self._clear()}
         return super().answer(message, descriptors)
 
-    def play(self, message: Mapping[str, Any], descriptors: list[int]) -> NoReturn:
+    def _play_role(self, message: Mapping[str, Any], descriptors: list[int]) -> NoReturn:
         """Keep nothing but these descriptors, as 3, 4 ..., then play the role to its end."""
         code = 70
         try:

@@ -27,9 +27,8 @@ import time
 from typing import Any, BinaryIO, NoReturn
 
 from dph._base.import_path import load_callable
-from dph._processes.child import end_when_left
+from dph._processes.child import end_when_left, serve_forks
 from dph._processes.workers.handler import Handler, TellStage, memory_bytes
-from dph._processes.zygote import serve_forks
 from dph.errors import DphError
 
 _REASON_CHARACTERS = 1000
@@ -41,7 +40,6 @@ _LONG_SECONDS = 0.02
 
 
 def main() -> None:
-    """Serve requests until stdin closes."""
     source, sink = _private_channel()
     hello = json.loads(source.readline())
     end_when_left(source.fileno(), code=0, parent=hello["parent"])

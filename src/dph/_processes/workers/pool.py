@@ -66,7 +66,6 @@ def how_it_ended(reply: Reply, *, verifier: str, subject: str) -> Outcome | None
 
 
 def why_it_ended(reply: Reply) -> str:
-    """The reason that goes with ``how_it_ended``."""
     return f"the gold failed: {reply.reason}" if reply.stage == GOLD_STAGE else reply.reason
 
 
@@ -239,7 +238,6 @@ class _Work:
             self._changed.notify_all()
 
     def join(self) -> None:
-        """Wait for the threads."""
         for thread in self._threads:
             thread.join()
 
@@ -304,7 +302,6 @@ class _Work:
             self._changed.notify_all()
 
     def _start_worker(self) -> tuple[WorkerProcess | None, str]:
-        """A worker that is ready, or the reason why there is none."""
         with self._changed:  # so that close() sees every process there is
             if self._closed:
                 return None, _CLOSED.reason

@@ -14,8 +14,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import IO, Any
 
-from dph._processes.child import kill_group, start_child
-from dph._processes.zygote import ForkedChild, Zygote
+from dph._processes.child import ForkedChild, Zygote, kill_group, start_child
 
 _READ = 65536
 PATIENCE = 10
@@ -226,10 +225,8 @@ def _fresh() -> "subprocess.Popen[bytes]":
 def worker_zygote(handler: str, options: Mapping[str, Any], *, seconds: float) -> Zygote | None:
     """A process that makes the handler once and forks workers; None where none can (not Linux).
 
-    Args:
-        handler: as of ``WorkerProcess``. What it imports is there when a worker is forked.
-        options: what the factory gets.
-        seconds: time that the process may take to get ready.
+    What the handler imports is there when a worker is forked. The process may take ``seconds`` to
+    get ready.
     """
     if sys.platform != "linux":
         return None
@@ -255,5 +252,4 @@ def _open_schedule(pid: int) -> IO[bytes] | None:
 
 
 def encode(value: Any) -> bytes:
-    """One line of JSON, in ASCII."""
     return json.dumps(value).encode("ascii") + b"\n"

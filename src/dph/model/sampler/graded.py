@@ -12,7 +12,7 @@ from dph._base.closing import Closing
 from dph.errors import VerifierError
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
-from dph.tasks.contradictions import warn_of_contradictions
+from dph.tasks.agreement import warn_of_contradictions
 from dph.tasks.verifiers.base import Verifier
 
 _REASON_CHARACTERS = 300

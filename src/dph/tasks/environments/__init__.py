@@ -1,6 +1,14 @@
 """Environments: classes whose tools a policy calls in turns before it answers."""
 
-from dph.tasks.environments.calls import FORMS, BadCall, ToolCall, read_turns, turns_text
+from dph.tasks.environments.calls import (
+    FORMS,
+    BadCall,
+    ToolCall,
+    fault_of,
+    read_turns,
+    tool_schema,
+    turns_text,
+)
 from dph.tasks.environments.environment import (
     Environment,
     EnvironmentVerifier,
@@ -8,7 +16,6 @@ from dph.tasks.environments.environment import (
     EpisodeLimits,
     ToolResult,
 )
-from dph.tasks.environments.schema import fault_of, tool_schema
 
 __all__ = [
     "FORMS",

@@ -15,7 +15,7 @@ from typing import Any
 from dph._base.import_path import load_callable
 from dph._processes.workers.handler import TellStage, limit_address_space, memory_bytes
 from dph.errors import SettingsError
-from dph.tasks.environments.schema import clean, tool_schema, tools_of
+from dph.tasks.environments.calls import clean, tool_schema, tools_of
 from dph.tasks.verifiers.function import as_verdict, describe_crash
 
 _REASON_CHARACTERS = 500
@@ -23,7 +23,6 @@ _SEEDS = 2**32
 
 
 def make_instance(options: Mapping[str, Any]) -> "Instance":
-    """The worker's handler: a class found by ``path`` in ``directories``."""
     directories = [Path(directory) for directory in options["directories"]]
     made = load_callable(options["path"], directories)
     if not inspect.isclass(made):

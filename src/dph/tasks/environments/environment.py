@@ -30,8 +30,7 @@ from dph._processes.workers.process import (
 )
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.environments.calls import FORMS, BadCall, ToolCall, with_names
-from dph.tasks.environments.schema import clean, fault_of
+from dph.tasks.environments.calls import FORMS, BadCall, ToolCall, clean, fault_of, with_names
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 
 _HANDLER = "dph.tasks.environments.child:make_instance"

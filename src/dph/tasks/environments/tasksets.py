@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from dph._base.import_path import search_in
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import UNGRADED, Problem
+from dph.tasks.environments.calls import documented
 from dph.tasks.environments.environment import EnvironmentVerifier
-from dph.tasks.environments.schema import documented
 from dph.tasks.verifiers.base import OneAtATime, Verifier
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ class Packages:
     """Classes of tasksets by the names of their packages, for an import path."""
 
     def __getattr__(self, package: str) -> type:
-        """As ``taskset_class``."""
         return taskset_class(package)
 
 
@@ -116,7 +115,6 @@ def _opening(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def taskset_class(package: str) -> type:
-    """A class of TRL's contract for the taskset of ``package``."""
     taskset = _taskset(package)  # which says so if verifiers is missing
     from verifiers.v1.utils.decorators import discover_decorated  # noqa: PLC0415
 

@@ -4,7 +4,7 @@
 """
 
 from dph.records import TimedVerdict as GradedRow
-from dph.tasks.grading.answers import grade_code, grade_math, grade_sql
+from dph.tasks.grading.rows import grade_code, grade_math, grade_sql
 from dph.tasks.grading.stream import GradeSummary, RowGrader, grade_file
 
 __all__ = [

@@ -33,12 +33,10 @@ Columns = Mapping[str, tuple[pa.DataType | None, Sequence[Any]]]
 
 
 def parts_directory(target: Path) -> Path:
-    """Directory of the finished chunks of ``target``."""
     return target.with_name(f".{target.name}.parts")
 
 
 def write_part(path: Path, chunk: Chunk, columns: Columns) -> None:
-    """Write a chunk and its new columns to ``path``."""
     if path.suffix == ".parquet":
         pq.write_table(_with_columns(chunk, columns), path, compression="zstd")
         return
@@ -51,7 +49,6 @@ def write_part(path: Path, chunk: Chunk, columns: Columns) -> None:
 
 
 def read_part(path: Path, names: Sequence[str]) -> list[list[Any]]:
-    """The named columns of a part, in that order."""
     if path.suffix == ".parquet":
         table = pq.read_table(path, columns=list(names))
         return [table.column(name).to_pylist() for name in names]

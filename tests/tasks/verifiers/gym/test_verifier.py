@@ -5,9 +5,8 @@ import pytest
 
 from dph import DataError, SettingsError
 from dph.records import Outcome, Problem
-from dph.tasks.gym import GymMaker
 from dph.tasks.verifiers import make_verifier
-from dph.tasks.verifiers.gym.verifier import gym_answer
+from dph.tasks.verifiers.gym.verifier import GymMaker, gym_answer
 from gym_oracle import own_scores
 from shared_data import SOME_AND_ALL
 

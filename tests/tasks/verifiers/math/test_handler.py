@@ -2,15 +2,16 @@ import pytest
 import sympy
 
 from dph.records import Outcome
-from dph.tasks.verifiers.math.answer import PHRASES
-from dph.tasks.verifiers.math.expression import (
+from dph.tasks.verifiers.math.answer import PHRASES, latex_signs, plain_notation
+from dph.tasks.verifiers.math.handler import (
+    MathGrader,
+    gold_answer,
+    judge_cheaply,
     numerically_differ,
     read_latex,
     read_text,
     readings_equal,
 )
-from dph.tasks.verifiers.math.handler import MathGrader, gold_answer, judge_cheaply
-from dph.tasks.verifiers.math.notation import latex_signs, plain_notation
 
 pytest.importorskip("math_verify")
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.tasks.verifiers.math.arithmetic import read_arithmetic
-from dph.tasks.verifiers.math.number import numbers_equal, read_number
+from dph.tasks.verifiers.math.number import numbers_equal, read_arithmetic, read_number
 from dph.tasks.verifiers.math.units import (
     _UNITS,
     amounts,

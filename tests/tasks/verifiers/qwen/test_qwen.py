@@ -6,11 +6,13 @@ from dph.tasks.verifiers.qwen import equality as qwen_equality
 from dph.tasks.verifiers.qwen.equality import (
     grade_qwen,
     is_close,
+    number_of_words,
     qwen_equal,
     qwen_gold,
+    qwen_spelling,
     symbolically_equal,
+    without_units,
 )
-from dph.tasks.verifiers.qwen.spelling import number_of_words, qwen_spelling, without_units
 from dph.tasks.verifiers.qwen.verifier import qwen_answer
 
 pytest.importorskip("sympy")

@@ -41,7 +41,6 @@ def same_output(printed: str, expected: str) -> bool:
 
 
 def first_difference(printed: str, expected: str) -> str:
-    """The first line that is not the same, for people."""
     ours, theirs = _lines(printed), _lines(expected)
     for number, (one, other) in enumerate(zip(ours, theirs, strict=False), start=1):
         if not _same_line(one, other):
@@ -102,7 +101,6 @@ class CodeGrader:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Parts of the confinement that this machine does not offer."""
         return self._sandbox.missing
 
     def __call__(self, request: Mapping[str, Any], stage: TellStage) -> Any:
@@ -124,7 +122,6 @@ class CodeGrader:
         return _verdict_of(judged, self._limits)
 
     def run(self, program: str, stdin: str) -> ScriptEnd:
-        """Run a program with an input, without any test."""
         empty: Mapping[str, Any] = {"prefix": "", "setup": "", "tests": (), "same_as": ""}
         sandbox = self._sandbox_for(empty, program)
         return sandbox.run_script(program, stdin, seconds=self._limits.each)
@@ -159,7 +156,6 @@ class CodeGrader:
         return Outcome.CORRECT, 1.0, ""
 
     def _printed(self, solution: str, stdin: str) -> str | tuple[Outcome, str]:
-        """Output of a solution, or its failure."""
         ended = self._sandbox.run_script(solution, stdin, seconds=self._limits.each)
         printed = ended.output.decode("utf-8", "replace")
         return _script_failure(ended, printed, self._limits.each) or printed

@@ -99,15 +99,8 @@ _STDIO, _CALL = frozenset({"stdin", "stdout"}), frozenset({"args", "returns"})
 class CodeTask:
     """The tests of a problem. Either ``scripts`` or the other tests are empty.
 
-    Attributes:
-        tests: Python sources.
-        calls: ``{"args": [...], "kwargs": {...}, "returns": ...}``.
-        scripts: ``{"stdin": ..., "stdout": ...}``.
-        entry_point: '' if the tests know what they call.
-        setup: Python that is run before the tests.
-        prefix: Python that stands before an answer.
-        same_as: a response that says what is right; then ``scripts`` have no ``stdout``, and
-            ``calls`` no ``returns``.
+    With ``same_as``, a response that says what is right, ``scripts`` have no ``stdout`` and
+    ``calls`` no ``returns``.
     """
 
     tests: tuple[str, ...] = ()
@@ -184,7 +177,6 @@ def _inputs(value: Any, where: str) -> list[Mapping[str, Any]]:
 def _without_results(
     cases: list[Mapping[str, Any]], inputs: list[Mapping[str, Any]], where: str
 ) -> list[Mapping[str, Any]]:
-    """On what programs are compared with another."""
     if not inputs and not cases:
         raise DataError(
             f"{where}: needs 'inputs' or 'cases' to compare programs on, and has neither"

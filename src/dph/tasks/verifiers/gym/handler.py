@@ -50,7 +50,6 @@ class GymGrader:
         self._threshold = threshold
 
     def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, float, str]:
-        """The outcome, the score as reward, and the reason."""
         stage(GOLD_STAGE, MAKING_SECONDS)
         entry = GymEntry(**request["entry"])
         try:
@@ -123,7 +122,6 @@ def make_gym_maker(options: Mapping[str, Any]) -> Callable[[str, TellStage], Any
 
 
 def make_gym_grader(options: Mapping[str, Any]) -> GymGrader:
-    """The worker's handler; ``options`` are ``threshold`` and ``memory_bytes``."""
     evaluate_nothing()
     limit_address_space(options["memory_bytes"])
     return GymGrader(options["threshold"])

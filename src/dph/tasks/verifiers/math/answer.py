@@ -1,22 +1,22 @@
-r"""Find the answer of a mathematical response: boxes first, then phrases.
+r"""Find the answer of a mathematical response, and bring it into one spelling.
 
-The last ``\boxed{...}`` whose braces close, and that holds an answer, counts: an empty box or
-``\boxed{\text{answer}}`` only mentions the form. Boxes that only commas, ``and`` or ``or`` keep
-apart are one answer of several parts, so that ``\boxed{1} or \boxed{2}`` is not a free second
-guess. Without a box, the first line ``#### 72`` counts, as GSM8K has it: a base model then writes
-another question, and nothing after that is read. Without either, the rest of the paragraph after
-the last final-answer phrase counts. The closing sentence of the Minerva prompt (``The final answer
-is ... I hope it is correct.``) counts more than a box before it. All this inside of the last
-``<answer>`` element, if there is one.
+Boxes come first, then phrases. The last ``\boxed{...}`` whose braces close, and that holds an
+answer, counts: an empty box or ``\boxed{\text{answer}}`` only mentions the form. Boxes that only
+commas, ``and`` or ``or`` keep apart are one answer of several parts, so that ``\boxed{1} or
+\boxed{2}`` is not a free second guess. Without a box, the first line ``#### 72`` counts, as GSM8K
+has it: a base model then writes another question, and nothing after that is read. Without either,
+the rest of the paragraph after the last final-answer phrase counts. The closing sentence of the
+Minerva prompt (``The final answer is ... I hope it is correct.``) counts more than a box before it.
+All this inside of the last ``<answer>`` element, if there is one.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from fractions import Fraction
 from functools import lru_cache
-
-from dph.tasks.verifiers.math.notation import latex_signs, plain_notation
 
 # One spelling for answers that differ in nothing but LaTeX's looks.
 #
@@ -30,9 +30,9 @@ _INVISIBLE = re.compile(
 _BLANKS = re.compile(r"(?:\s|~|\\(?:[,;:> ]|q?quad(?![a-zA-Z])))++")
 _NEEDLESS_BLANK = re.compile(r"(?<![0-9A-Za-z]) | (?![0-9A-Za-z])")
 _EMPTY_SET = re.compile(r"\\varnothing(?![a-zA-Z])")
-_FRACTION = re.compile(r"\\[dtc]frac(?![a-zA-Z])")
+_ANY_FRACTION = re.compile(r"\\[dtc]frac(?![a-zA-Z])")
 _SHORT_FRACTION = re.compile(r"\\frac\s*([0-9])\s*([0-9])(?![0-9])")
-_WORDS = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\{([^{}]*)\}")
+_WORD = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\{([^{}]*)\}")
 _PERCENT = re.compile(
     r"\s*\\?%|\s*\\text\{\s*(?:percent|\\?%)\s*\}$|\s*\b(?:percent|percentage|pct)$"
 )
@@ -66,7 +66,7 @@ def clean_answer(text: str) -> str:
     '( 1, \\frac{1}{2} )'
     """
     text = _BLANKS.sub(" ", _INVISIBLE.sub("", text))
-    return _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", _FRACTION.sub(r"\\frac", text)).strip()
+    return _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", _ANY_FRACTION.sub(r"\\frac", text)).strip()
 
 
 def same_spelling(text: str) -> str:
@@ -77,7 +77,7 @@ def same_spelling(text: str) -> str:
     >>> same_spelling("1 2") == same_spelling("12")
     False
     """
-    return _NEEDLESS_BLANK.sub("", _WORDS.sub(r" \1 ", text)).strip()
+    return _NEEDLESS_BLANK.sub("", _WORD.sub(r" \1 ", text)).strip()
 
 
 _ELEMENT = "<answer>"
@@ -212,3 +212,260 @@ def _closing_brace(text: str, inside: int) -> int | None:
             if not depth:
                 return token.start()
     return None
+
+
+# One LaTeX spelling for signs of Unicode, program text, and ways of writing a number.
+#
+# A step by tables before anything else reads an answer. It never changes a value: a sign becomes
+# the command for it, a name of a program's function the LaTeX one, a mixed number or a decimal that
+# repeats its fraction.
+
+_LONGEST = 1000
+_COMMANDS = r"""
+\times ×⨯  \cdot ·⋅∙  \div ÷  \pm ±  \le ≤≦⩽  \ge ≥≧⩾  \ne ≠  \approx ≈  \infty ∞  ^\circ °º˚
+\in ∈  \cup ∪  \cap ∩  \setminus ∖  \emptyset ∅  \mathbb{R} ℝ  \mathbb{Z} ℤ  \mathbb{N} ℕ
+\mathbb{Q} ℚ  \mathbb{C} ℂ  \wedge ∧  \vee ∨  \Rightarrow ⇒  \to →  \ldots …⋯
+\langle ⟨〈  \rangle ⟩〉  \lfloor ⌊  \rfloor ⌋  \lceil ⌈  \rceil ⌉
+- −‐‑‒  / ⁄∕  | ∣  ' ‘’ʼ  , 、  . 。
+"""  # noqa: RUF001
+_SIGNS = {
+    sign: command + " " * command[-1].isalpha()
+    for command, signs in (row.split(" ") for row in re.split(r"  |\n", _COMMANDS.strip()))
+    for sign in signs
+} | dict.fromkeys("\u200b\u200c\u200d\u2060\u2061\u2062\ufeff", "")
+# Kinds of Unicode's decompositions that do not change what a character means, unlike those of
+# raised and lowered digits.
+WIDE = {0xFF01 + place: 0x21 + place for place in range(94)}
+_SAME = ("<wide>", "<narrow>", "<small>", "<font>", "<noBreak>", "<square>", "<vertical>")
+_WITHIN = {"<super>": "\ue000^%s\ue001", "<sub>": "\ue000_%s\ue001"}
+_GREEK = re.compile(r"GREEK (?:(SMALL)|CAPITAL) LETTER (?:FINAL )?(\w+)|GREEK (PHI|THETA) SYMBOL")
+_CAPITALS = "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
+
+
+@lru_cache(maxsize=4096)
+def _latex(sign: str) -> str:
+    """The LaTeX of one character, or the character."""
+    if sign in _SIGNS:
+        return _SIGNS[sign]
+    if sign.isspace():
+        return " "
+    kind, *codes = unicodedata.decomposition(sign).split() or [""]
+    parts = "".join(_latex(chr(int(code, 16))) for code in codes)
+    if kind in _SAME:
+        return parts
+    if kind in _WITHIN:
+        return _WITHIN[kind] % parts
+    if kind == "<fraction>" and not parts.endswith("/"):
+        top, _, bottom = parts.partition("/")
+        return rf"\frac{{{top}}}{{{bottom}}}"
+    if greek := _GREEK.fullmatch(unicodedata.name(sign, "")):
+        name = (greek[2] or greek[3]).lower().replace("lamda", "lambda")
+        name = name if greek[1] or greek[3] else name.capitalize()
+        return rf"\{name} " if name.islower() or name in _CAPITALS.split() else sign
+    return sign
+
+
+_BLANK = r"(?:[ \t\n~]|\\[,;: ])"
+_RAISED_FRACTION = re.compile("\ue000\\^([0-9]+)\ue001/\ue000_([0-9]+)\ue001")
+_RAISED = re.compile("\ue000([_^])([^\ue001]*)\ue001((?:\ue000\\1[^\ue001]*\ue001)*)")
+_MARKS = re.compile("[\ue000\ue001_^\u0305]")
+_OVERLINED = re.compile("((?:[0-9]\u0305)+)")
+_DOTTED = re.compile("([0-9])\u0307")
+_DASH = re.compile("(?<![0-9A-Za-z)}])\u2013")
+_ROOT = re.compile(
+    r"([\u221a\u221b\u221c])\s*(?:(\\frac\{[^{}]*\}\{[^{}]*\}|[0-9]+(?:\.[0-9]+)?|[A-Za-z]"
+    r"|\\[A-Za-z]+)|(?=[({]))"
+)
+_INDEX = {"\u221a": "", "\u221b": "[3]", "\u221c": "[4]"}
+
+
+def latex_signs(text: str) -> str:
+    r"""A text in ASCII as far as its signs have a command of LaTeX.
+
+    >>> latex_signs("x\u00b2 \u2265 2\u03c0"), latex_signs("\u221a2"), latex_signs("1\u00bd")
+    ('x^{2} \\ge  2\\pi ', '\\sqrt{2}', '1\\frac{1}{2}')
+    """
+    if text.isascii() or len(text) > _LONGEST:
+        return text
+    text = _RAISED_FRACTION.sub(r"\\frac{\1}{\2}", "".join(_latex(sign) for sign in text))
+    text = _RAISED.sub(lambda run: f"{run[1]}{{{run[2]}{_MARKS.sub('', run[3])}}}", text)
+    text = _OVERLINED.sub(lambda run: rf"\overline{{{_MARKS.sub('', run[1])}}}", text)
+    text = _DASH.sub("-", _DOTTED.sub(r"\\dot{\1}", text))
+    return _ROOT.sub(
+        lambda found: rf"\sqrt{_INDEX[found[1]]}" + (f"{{{found[2]}}}" if found[2] else ""), text
+    )
+
+
+_CALLS = {"sqrt": r"\sqrt{%s}", "cbrt": r"\sqrt[3]{%s}", "exp": "e^{%s}", "^": "^{%s}"}
+_CALLS |= {"abs": "|%s|", "Abs": "|%s|"}
+_CALL = re.compile(r"(?:\\|(?<![A-Za-z\\]))(sqrt|cbrt|exp|[aA]bs)\s*\(|(\^)\s*\(")
+_TRIGONOMETRIC = "sin|cos|tan|cot|sec|csc"
+_SAME_NAMES = """
+sin cos tan cot csc sinh cosh tanh ln log sqrt pi alpha beta gamma delta theta lambda sigma omega
+"""  # not sec, which is a unit of time
+_NAMES = {
+    **{name: name for name in _SAME_NAMES.split()},
+    **{f"{arc}{name}": f"arc{name}" for arc in ("a", "arc") for name in ("sin", "cos", "tan")},
+    **dict.fromkeys(("infinity", "Infinity", "infty", "inf", "oo"), "infty"),
+    "log10": "log_{10}",
+    "log2": "log_{2}",
+}
+_ANY_NAME = "|".join(sorted(_NAMES, key=len, reverse=True))
+_NAME = re.compile(
+    rf"\\(?:operatorname|mathrm|text)\{{ ?({_ANY_NAME}) ?\}}"
+    rf"|(?<![A-Za-z\\])({_ANY_NAME})(?![A-Za-z])"
+)
+_OPERATORS = (
+    (re.compile(r"\*\* ?(\w+) ?\*\* ?(\w+)"), r"^{\1^{\2}}"),
+    (re.compile(r"\*\*"), "^"),
+    (re.compile(r"<="), r"\\le "),
+    (re.compile(r">="), r"\\ge "),
+    (re.compile(r"!="), r"\\ne "),
+    (re.compile(r"(?<=[])}]) ?(?:U|union|\\text\{ ?(?:U|union) ?\}) ?(?=[\[(\\])"), r"\\cup "),
+    (re.compile(r"\\var(phi|epsilon|theta|rho|sigma)(?![A-Za-z])"), r"\\\1"),
+)
+_EXPONENT = re.compile(r"\^ ?(-?[0-9]*\.[0-9]+|-(?:[0-9]+|[A-Za-z])|[0-9]{2,})")
+_PROGRAM = re.compile(
+    r"\*\*|[<>!]=|\^ ?[-(0-9]|(?<![A-Za-z\\])[A-Za-z]{2}|\\var|[])] ?U|\\?[a-z]+ ?\("
+)
+
+
+def _program(text: str) -> str:
+    for pattern, latex in _OPERATORS:
+        text = pattern.sub(latex, text)
+    for call in reversed(list(_CALL.finditer(text))):
+        end = _closing(text, call.end())
+        if end:
+            inside, name = text[call.end() : end], call[1] or call[2]
+            text = text[: call.start()] + _CALLS[name] % inside + text[end + 1 :]
+    text = _NAME.sub(lambda found: rf"\{_NAMES[found[1] or found[2]]} ", text)
+    return _EXPONENT.sub(r"^{\1}", text)
+
+
+def _closing(text: str, place: int) -> int:
+    """Place of the parenthesis that closes the one before ``place``; 0 if there is none."""
+    depth = 1
+    for end in range(place, len(text)):
+        depth += (text[end] == "(") - (text[end] == ")")
+        if not depth:
+            return end
+    return 0
+
+
+_GROUPED = re.compile(
+    rf"(?<![0-9.,^_A-Za-z\\])(?:[1-9][0-9]{{0,2}}(?:(?:{_BLANK}[0-9]{{3}})+|(?:'[0-9]{{3}})+"
+    rf"|(?:\.[0-9]{{3}}){{2,}}|(?:_[0-9]{{3}}){{2,}})|[0-9]+\.[0-9]{{3}}(?:{_BLANK}[0-9]{{3}})+)"
+    rf"(?![0-9]|{_BLANK}?/|{_BLANK}[0-9])"
+)
+_BETWEEN_GROUPS = re.compile(rf"{_BLANK}|['_]")
+_CURRENCY = (
+    r"(?:US ?)?\\?\$|[\u00a2-\u00a5\u20a0-\u20cf]|Rs\.?|USD|EUR|GBP|JPY|CNY|RMB|INR|KRW|RUB|CHF"
+)
+_MONEY = re.compile(
+    rf"(?P<minus>-?) ?(?:\\text\{{ ?)?(?P<before>{_CURRENCY})(?: ?\}})?[ ~]?"
+    r"(?P<amount>[0-9][0-9.,]*)"
+    rf"|(?P<first>-?[0-9][0-9.,]*)[ ~]?(?P<after>{_CURRENCY})"
+)
+_CODES = {"\u00a2": "cent", "\u00a3": "GBP", "\u00a5": "", "\u20ac": "EUR", "\u20b9": "INR"}
+_CODES |= {"\u20a9": "KRW", "\u20bd": "RUB"}
+_DEGREE = re.compile(r"\\degree(?![a-zA-Z])|\^ ?\{ ?\\circ ?\}")
+_FRACTION = r"(?:\\[dt]?frac ?\{ ?(?P<top>[0-9]+) ?\} ?\{ ?(?P<bottom>[0-9]+) ?\}"
+_MIXED = re.compile(
+    rf"(?<![0-9A-Za-z.,}})^_/!\\])(?<![0-9A-Za-z}}] )(?P<whole>[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]+)"
+    rf"(?:{_BLANK}+(?P<over>[0-9]+) ?/ ?(?P<under>[0-9]+)(?![0-9/^!(]|\.[0-9])|{_BLANK}*{_FRACTION}"
+    r"(?=\s*(?:$|[]),;]|\\[%)}]|\\text))))"
+)
+_DOTS = r"(?:\\dot ?(?:\{ ?[0-9] ?\}|[0-9]))"
+_ENDLESS = r"(?:\.\.\.|\\[lc]?dots(?![A-Za-z]))"
+_REPEATING = re.compile(
+    r"(?<![0-9.,A-Za-z^_])(?P<whole>[0-9]{0,30})\.(?P<head>[0-9]{0,30}?)(?:"
+    r"\\(?:overline|bar) ?(?P<bar>\{ ?[0-9]{1,60} ?\}|[0-9])"
+    rf"|(?P<dots>{_DOTS}(?:[0-9]{{0,60}}{_DOTS})?)"
+    r"|(?P<round>\([0-9]{1,60}\))(?=\s*(?:$|[]),;}%]|\\[%}]))"
+    rf"|(?P<period>[0-9]{{1,12}}?)(?P=period){{2,}} ?{_ENDLESS}) ?(?![0-9^])"
+)
+_DEGREES = r"(-?[0-9]+)(?:\.([0-9]+))? ?\^ ?\\circ(?![A-Za-z]) ?"
+_ANGLE = re.compile(
+    rf"(\\(?:{_TRIGONOMETRIC}) ?(?:\^ ?(?:\{{ ?[0-9] ?\}}|[0-9]))?) ?"
+    rf"(?:\(([^()]*)\)|\{{([^{{}}]*)\}}|({_DEGREES}))"
+)
+
+
+def _mixed(found: re.Match[str]) -> str:
+    top, bottom = int(found["over"] or found["top"]), int(found["under"] or found["bottom"])
+    if not 0 < top < bottom:
+        return found[0]
+    return rf"\frac{{{int(found['whole'].replace(',', '')) * bottom + top}}}{{{bottom}}}"
+
+
+def _repeating(found: re.Match[str]) -> str:
+    period = next(found[kind] for kind in ("bar", "dots", "round", "period") if found[kind])
+    period = re.sub(r"[^0-9]", "", period)
+    before = found["whole"] + found["head"]
+    ninths = 10 ** len(found["head"]) * (10 ** len(period) - 1)
+    value = Fraction(int(before + period) - int(before or "0"), ninths)
+    if value.denominator == 1:
+        return str(value.numerator)
+    return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
+
+
+def _grouped(found: re.Match[str]) -> str:
+    together = _BETWEEN_GROUPS.sub("", found[0])
+    return together.replace(".", "") if together.count(".") > 1 else together
+
+
+def _money(found: re.Match[str]) -> str:
+    r"""An amount with its currency's code behind it, but ``\$`` before; ``\u00a5`` has none."""
+    mark = (found["before"] or found["after"]).strip(" .")
+    amount = (found["minus"] or "") + (found["amount"] or found["first"])
+    return rf"\${amount}" if "$" in mark else f"{amount} {_CODES.get(mark, mark)}".strip()
+
+
+def _radians(found: re.Match[str]) -> str:
+    inside = next(part for part in found.groups()[1:] if part is not None)
+    return f"{found[1]}({re.sub(_DEGREES, _in_radians, inside)})" if "circ" in inside else found[0]
+
+
+def _in_radians(angle: re.Match[str]) -> str:
+    decimals = angle[2] or ""
+    return rf"\frac{{{angle[1]}{decimals}\pi}}{{{180 * 10 ** len(decimals)}}}"
+
+
+_PLAIN = re.compile(r"-?[0-9]+(?:[./][0-9]+)?")
+_WORDS = tuple(
+    (re.compile(rf"(?:\\text\{{\s*)?(?:{pattern})\s*\.?\s*\}}?", re.IGNORECASE), spelling)
+    for pattern, spelling in (
+        *((word, word) for word in ("true", "false", "yes", "no")),
+        (
+            r"(?:there (?:is|are|exists?) |has |it has )?no (?:(?:such|real|integer|integral|valid"
+            r"|possible|positive) )*(?:solutions?|roots?)(?: exists?)?|none"
+            r"|(?:the )?(?:empty|null) set|\\\{\s*\\?\}",
+            r"\emptyset",
+        ),
+        (r"all reals?|(?:all |the set of (?:all )?)?real numbers", r"\mathbb{R}"),
+    )
+)
+
+
+def plain_notation(text: str) -> str:
+    r"""An answer (of ``latex_signs``) with one LaTeX spelling for each number and function.
+
+    >>> plain_notation("x**2 + sqrt(x + 1)"), plain_notation("pi/2"), plain_notation("p i")
+    ('x^2 + \\sqrt{x + 1}', '\\pi /2', 'p i')
+    >>> plain_notation("1 1/4"), plain_notation(r"0.1\overline{6}"), plain_notation("12 000")
+    ('\\frac{5}{4}', '\\frac{1}{6}', '12000')
+    """
+    if _PLAIN.fullmatch(text) or len(text) > _LONGEST:
+        return text
+    if len(text) < 40:
+        for pattern, spelling in _WORDS:
+            if pattern.fullmatch(text):
+                return spelling
+    if _PROGRAM.search(text):
+        text = _program(text)
+    text = _GROUPED.sub(_grouped, text)
+    if money := _MONEY.fullmatch(text):
+        text = _money(money)
+    text = _REPEATING.sub(_repeating, _MIXED.sub(_mixed, text))
+    text = _DEGREE.sub(r"^\\circ", text)
+    return _ANGLE.sub(_radians, text) if r"\circ" in text else text

@@ -8,7 +8,7 @@ has another letter in it, and inequalities that are not solved (``2x > 4``), sta
 import re
 from itertools import pairwise
 
-from dph.tasks.verifiers.math.arithmetic import read_arithmetic
+from dph.tasks.verifiers.math.number import read_arithmetic
 
 _VARIABLE = r"(?:[A-Za-df-z]|\\(?:alpha|beta|theta|lambda|mu)(?![a-z]))(?: ?_ ?\{?[0-9A-Za-z]\}?)?"
 _MARGIN = r"(?:eq(?:slant|q)?|e)(?![a-z])"

@@ -9,8 +9,7 @@ from dph._base.provenance import install_command
 from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
-from dph.tasks.verifiers.base import Gold, PooledVerifier
-from dph.tasks.verifiers.gold_judge import GoldJudge
+from dph.tasks.verifiers.base import Gold, GoldJudge, PooledVerifier
 from dph.tasks.verifiers.math.answer import PHRASES, find_answer
 from dph.tasks.verifiers.turn import read_turn
 

@@ -56,7 +56,7 @@ class SQLGrader:
 
     With ``"whole": true`` the statement is all that was answered: NO_ANSWER if it is nothing,
     unless the rule takes that for an empty result and the gold's is empty, too. ``bad_gold`` and
-    ``gold_seconds`` are those of dph.tasks.verifiers.gold_judge.
+    ``gold_seconds`` are those of dph.tasks.verifiers.base.
     """
 
     def __init__(self, limits: SQLLimits, rule: SQLRule) -> None:

@@ -34,7 +34,6 @@ class Token:
 
     @property
     def end(self) -> int:
-        """End of the token in the text."""
         return self.start + len(self.text)
 
     @property

@@ -13,8 +13,7 @@ from typing import Any
 from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers.base import Gold, PooledVerifier
-from dph.tasks.verifiers.gold_judge import GoldJudge
+from dph.tasks.verifiers.base import Gold, GoldJudge, PooledVerifier
 from dph.tasks.verifiers.sql.executor import SQLLimits, database_state
 from dph.tasks.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
 from dph.tasks.verifiers.sql.handler import GRACE_SECONDS

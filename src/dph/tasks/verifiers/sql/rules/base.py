@@ -20,21 +20,13 @@ class Comparison:
 MATCH = Comparison(1.0)
 
 
-def as_it_is(sql: str) -> str:
-    """The statement, unchanged."""
-    return sql
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLRule:
     """Rule for when a prediction's result counts as the gold's.
 
     Attributes:
-        name: what recipes and the command line call it.
         keep: what of the gold's rows (and its statement) is kept for the comparisons.
         compare: the prediction's rows against what was kept.
-        rewrite_gold: the gold statement as it is run.
-        rewrite_prediction: the predicted statement as it is run.
         text_errors: how text that is not UTF-8 is decoded (an error handler of ``bytes.decode``).
         distinct: whether only the first of equal rows counts, on both sides.
         nothing_is_empty: whether the official evaluator takes a prediction without any statement
@@ -44,8 +36,8 @@ class SQLRule:
     name: str
     keep: Callable[[Rows, str], Any]
     compare: Callable[[Rows, Any], Comparison]
-    rewrite_gold: Callable[[str], str] = as_it_is
-    rewrite_prediction: Callable[[str], str] = as_it_is
+    rewrite_gold: Callable[[str], str] = str
+    rewrite_prediction: Callable[[str], str] = str
     text_errors: str = "surrogateescape"
     distinct: bool = False
     nothing_is_empty: bool = False
@@ -94,13 +86,8 @@ def difference(
 ) -> str:
     """Difference of the results: in the number of rows, of columns, in a row, or in their order.
 
-    Args:
-        predicted: the prediction's rows.
-        gold: the gold's.
-        what: what the rows are called.
-        in_order: whether their order counts.
-        key: what of a row is compared, where their order does not count.
-        equal: whether two rows are equal that are not the same; it is asked of few.
+    ``what`` the rows are called; with ``in_order`` their order counts, else their ``key`` is what
+    is compared. ``equal`` tells whether rows are equal that are not the same; it is asked of few.
 
     >>> difference([(1, "a")], [(1, "b")])
     "got (1, 'a'), expected (1, 'b')"

@@ -69,13 +69,11 @@ class BIRDGold:
 
 
 def keep(rows: Rows, _: str) -> BIRDGold:
-    """The distinct rows."""
     distinct = frozenset(rows)
     return BIRDGold(rows if len(distinct) == len(rows) else list(dict.fromkeys(rows)), distinct)
 
 
 def compare(predicted: Rows, gold: BIRDGold) -> Comparison:
-    """Whether the two sets of rows are equal."""
     if frozenset(predicted) == gold.distinct:
         return MATCH
     rows = list(dict.fromkeys(predicted))

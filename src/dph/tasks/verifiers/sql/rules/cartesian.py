@@ -33,7 +33,6 @@ class CartesianGold:
 
 
 def compare(predicted: Rows, gold: CartesianGold) -> Comparison:
-    """1 for a match, else at most 0.8 for the columns."""
     match = spider.compare(predicted, gold.match)
     if match.reward == 1.0:
         return MATCH
@@ -49,7 +48,6 @@ def compare(predicted: Rows, gold: CartesianGold) -> Comparison:
 
 
 def keep(rows: Rows, sql: str) -> CartesianGold:
-    """Value that Spider's rule keeps, and the values of the gold's columns."""
     return CartesianGold(spider.keep(rows, sql), _columns(rows))
 
 
