@@ -42,9 +42,8 @@ class Report:
         """greedy, mean, Pass@16 (or the largest k below it), its front and styles, where known."""
         ks = self.results.ks(world)
         fitting = [k for k in ks if k <= 16] or ks
-        many = (f"pass@{max(fitting)}",) if fitting else ()
-        if many and self.study.rule.fronts:
-            many += (f"front@{max(fitting)}",)
+        kinds = ("pass", "front") if self.study.rule.fronts else ("pass",)
+        many = [f"{kind}@{max(fitting)}" for kind in kinds if fitting]
         votes = tuple(f"maj@{k}" for k in self.results.ks(world, "maj_at_k"))
         return ("greedy", "mean", *many, *votes, "styles")
 

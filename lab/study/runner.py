@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -48,17 +49,17 @@ LAST_SECONDS = 60.0
 
 
 @contextmanager
-def ending_after(seconds: float) -> Iterator[None]:
-    """Raise ``ShareEndedError`` in the block after so many seconds; 0 or less: never."""
+def ending_at(until: float | None) -> Iterator[None]:
+    """Raise ``ShareEndedError`` in the block at a time of ``time.monotonic``."""
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         raise ShareEndedError
 
-    if seconds <= 0:
+    if until is None:
         yield
         return
     before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, max(0.001, until - time.monotonic()))
     try:
         yield
     finally:
@@ -83,6 +84,7 @@ class Runner:
         self._wanted = wanted or RunSelection()
         self._rule = planner.study.rule_sha256
         self._device, self._minutes = device, minutes
+        self._until: float | None = None
 
     def run(self, progress: ProgressDisplay) -> dict[str, RunRow]:
         """Make every run that is missing, or a share of them; returns all that are finished.
@@ -93,10 +95,12 @@ class Runner:
         state = _State(rows=read_rows(self._places))
         study = self._planner.study
         write_lock(study, self._places, current_lock(study, self._places, state.rows))
-        patience = min(LAST_SECONDS, 6 * (self._minutes or 0.0))
+        patience = 0.0
+        if self._minutes is not None:
+            patience = min(LAST_SECONDS, 6 * self._minutes)
+            self._until = time.monotonic() + 60 * self._minutes - patience
         try:
-            with ending_after(60 * (self._minutes or 0.0) - patience):
-                self._loop(self._planner.plan(state.rows), state, progress)
+            self._loop(self._planner.plan(state.rows), state, progress)
         except ShareEndedError:
             progress.say(f"the share of {self._minutes:g} minutes ends")
         finally:
@@ -116,7 +120,8 @@ class Runner:
             self._start_what_fits(plan, state)
             if not state.running and not state.preparing:
                 return
-            ended = self._jobs.wait()
+            with ending_at(self._until):
+                ended = self._jobs.wait()
             self._take(ended, state)
             failed = f" failed: {ended.error}" if ended.error else ""
             plan = self._planner.plan(state.rows)

@@ -344,7 +344,7 @@ def _messages(error: ValidationError, kind: type[BaseModel]) -> Iterator[str]:
 
 def _require_known_labels(study: Study) -> None:
     known = (BASE, *study.labels)
-    named = [(comparison.a, comparison.b) for comparison in study.rule.compare]
+    named: list[tuple[str, ...]] = [(one.a, one.b) for one in study.rule.compare]
     named += [(label, *others) for label, others in study.rule.fronts.items()]
     for labels in named:
         for label in labels:

@@ -13,6 +13,7 @@ from dph.errors import TrainingError
 from dph.runs.progress import Silent
 from lab.study.outputs import make_report, write_outputs
 from lab.study.planner import Planner
+from lab.study.rows import read_rows
 from lab.study.rule_lock import current_lock, default_places
 from lab.study.runner import Runner, core_jobs
 from lab.study.settings import load_study
@@ -28,6 +29,7 @@ steps = 2
 problems_per_step = 4
 samples = 16
 checkpoint_every = 1
+score_every = 1
 [[worlds]]
 task = "sql"
 sizes = { train = 24, in_domain = 4, cross_domain = 4, arithmetic = 2 }
@@ -57,8 +59,18 @@ def finish(planner, places, jobs=None):
     return places.parquet.read_bytes()
 
 
+def finish_by_shares(planner, places):
+    """Do shares, each longer than the last one; the bytes, and the minutes of a next one."""
+    minutes = 0.1
+    while planner.plan(rows := read_rows(places)).missing(rows):
+        assert minutes < 10
+        Runner(planner, places, core_jobs(2, places), minutes=minutes).run(Silent())
+        minutes *= 1.4
+    return finish(planner, places), minutes
+
+
 @pytest.mark.slow
-def test_real_runs_killed_and_deleted_on_the_way_end_with_the_same_bytes(tmp_path):
+def test_real_runs_killed_deleted_and_done_by_shares_end_with_the_same_bytes(tmp_path):
     whole = finish(*study_in(tmp_path / "whole"))
     planner, places = study_in(tmp_path / "killed")
     jobs = core_jobs(2, places)
@@ -69,7 +81,9 @@ def test_real_runs_killed_and_deleted_on_the_way_end_with_the_same_bytes(tmp_pat
     for path in list(places.rows.glob("*.dph_f*")):
         path.unlink()
     shutil.rmtree(places.out / "work")
-    assert finish(planner, places) == whole
+    found, minutes = finish_by_shares(planner, places)
+    assert found == whole
+    assert minutes > 0.14
     table = pq.read_table(places.parquet).to_pylist()
     assert {row["method"] for row in table} == {"base", "grpo", "dph_f"}
     stored = {row["method"]: row["stored"] for row in table}
@@ -77,6 +91,9 @@ def test_real_runs_killed_and_deleted_on_the_way_end_with_the_same_bytes(tmp_pat
     assert {row["rollouts"] for row in table if row["method"] != "base"} == {2 * 4 * 8}
     of_seed = {(row["seed"], row["base_sha256"]) for row in table}
     assert len(of_seed) == 2
+    assert {(row["method"], row["step"]) for row in table} == {
+        (method, step) for method in ("grpo", "dph_f") for step in (None, 1)
+    } | {("base", None)}
     assert all(len(digest) == 64 for _, digest in of_seed)
 
 

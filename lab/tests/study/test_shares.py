@@ -14,7 +14,7 @@ from lab.study.plan import area_under_front
 from lab.study.planner import Planner
 from lab.study.results import Results, planned_rows
 from lab.study.rows import Places, Score, read_rows
-from lab.study.runner import LAST_SECONDS, Runner, ShareEndedError, ending_after
+from lab.study.runner import LAST_SECONDS, Runner, ShareEndedError, ending_at
 from lab.study.settings import load_study
 from small_study import RULE, InstantJobs
 
@@ -45,11 +45,12 @@ def test_shares_end_with_the_rows_of_a_whole_study(small, finished, places_of):
     assert rows == finished[2]
 
 
-def test_a_block_without_minutes_never_ends_early():
-    with ending_after(0):
-        pass
-    with pytest.raises(ShareEndedError), ending_after(0.01):
-        time.sleep(60)
+def test_a_share_ends_while_it_waits_even_after_its_time():
+    with ending_at(None):
+        time.sleep(0.01)
+    for until in (0.01, -1):
+        with pytest.raises(ShareEndedError), ending_at(time.monotonic() + until):
+            time.sleep(60)
 
 
 def test_the_device_and_the_known_processor_reach_every_job(small, finished, places_of):
