@@ -407,8 +407,7 @@ def grade(
 def _audit(name: str, problems: Path | None, timeout: float, *, as_json: bool) -> None:
     """Audit a function or a verifier; exit code 1 if there are findings."""
     from dph._base.import_path import is_import_path
-    from dph.tasks.grading.audit import audit_function, audit_verifier
-    from dph.tasks.grading.probes import BUILT_IN
+    from dph.tasks.grading.audit import BUILT_IN, audit_function, audit_verifier
     from dph.tasks.problems import load_problems
     from dph.tasks.verifiers import make_verifier
 
