@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dph.errors import DataError, SettingsError
+from dph.errors import SettingsError
 from dph.tasks.problems import load_problems
 from lab.worlds import world_kind
 from lab.worlds.spider.kind import VARIABLE, SpiderSizes, require_spider
@@ -126,8 +126,6 @@ def test_the_seed_draws_the_sets_and_not_the_base_model(world, tmp_path):
     digests = [manifest(w)["sha256"] for w in (world, other)]
     assert digests[0]["fine_tuning.jsonl"] == digests[1]["fine_tuning.jsonl"]
     assert all(digests[0][f"{name}.jsonl"] != digests[1][f"{name}.jsonl"] for name in SETS)
-    with pytest.raises(DataError, match="seed=3, not 4"):
-        KIND.build(world.directory, seed=4, sizes=SMALL)
 
 
 def test_what_is_missing_is_said_before_a_file_is_written(tmp_path, monkeypatch):
@@ -139,8 +137,6 @@ def test_what_is_missing_is_said_before_a_file_is_written(tmp_path, monkeypatch)
         SettingsError, match=r"^the task 'real-spider' needs Spider.*set DPH_SPIDER"
     ):
         require_spider()
-    with pytest.raises(SettingsError, match="set train needs at least 1 problem, got 0"):
-        SpiderSizes(train=0)
     assert not (tmp_path / "world").exists()
 
 
