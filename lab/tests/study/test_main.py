@@ -28,9 +28,10 @@ def instant(monkeypatch):
 
 
 def test_it_runs_everything_and_says_what_it_will_cost_and_where_it_lies(command, study, instant):
-    code, out, err = command(study, "--jobs", 3)
+    code, out, err = command(study, "--jobs", 3, "--minutes", 9, "--device", "cuda")
     assert code == 0
-    assert instant[0].capacity == 3
+    assert (instant[0].capacity, instant[0].patience) == (3, 54)
+    assert {payload["device"] for payload in instant[0].at_once[0]} == {"cuda"}
     first, *others = err.splitlines()
     assert first.startswith("small: 0 of 24 runs, about ")
     assert first.endswith(f" min left by a guess, 3 at a time; rule {RULE_SHA256[:12]}")

@@ -10,7 +10,6 @@ from dph.errors import DataError
 from dph.runs.progress import Silent
 from lab.study.execute import execute
 from lab.study.outputs import make_report, write_outputs
-from lab.study.plan import area_under_front
 from lab.study.planner import Planner
 from lab.study.results import Results, planned_rows
 from lab.study.rows import Places, Score, read_rows
@@ -81,11 +80,6 @@ def test_the_table_of_another_machine_is_taken_in_once(report, finished, places_
     assert moved.processor == "AVX512, NVIDIA H200, CUDA 12.8"
     with pytest.raises(DataError, match="one kind of processor made them all"):
         Results(planned_rows(planner.plan(rows), {**rows, one.run: moved}))
-
-
-def test_the_area_under_a_front_counts_what_is_dominated_once():
-    assert area_under_front([]) == 0.0
-    assert area_under_front([(0.2, 0.6), (0.4, 0.5), (0.3, 0.4)]) == pytest.approx(0.22)
 
 
 def test_a_front_has_the_base_model_the_checkpoints_and_the_labels_that_the_rule_names(

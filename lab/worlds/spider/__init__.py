@@ -1,1 +1,1 @@
-"""Harder questions of Spider, for a language model after a short fine-tuning."""
+"""Questions of Spider, for a language model after a short fine-tuning."""

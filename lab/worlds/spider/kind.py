@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dph.errors import SettingsError
-from lab.worlds.real.kind import OPTIMIZER
+from lab.worlds.real.kind import OPTIMIZER, THRESHOLD
 from lab.worlds.world import ByPath, World, WorldKind, require_sizes
 
 TASK = "real-spider"
@@ -25,10 +25,10 @@ class SpiderSizes:
     ``fine_tuning`` are the questions with answers that the base model is made with.
     """
 
-    fine_tuning: int = 300
-    train: int = 300
-    in_domain: int = 150
-    cross_domain: int = 150
+    fine_tuning: int = 360
+    train: int = 200
+    in_domain: int = 100
+    cross_domain: int = 100
 
     def __post_init__(self) -> None:
         require_sizes(self)
@@ -37,7 +37,7 @@ class SpiderSizes:
 EPOCHS = 1
 """Of the fine-tuning."""
 SETS = ("in_domain", "cross_domain")
-MAX_TOKENS = 64
+MAX_TOKENS = 48
 AT_ONCE = 128
 
 
@@ -68,14 +68,14 @@ def spider_settings(world: World) -> dict[str, dict[str, Any]]:
             "max_rows": AT_ONCE,
             "cache_tokens": AT_ONCE * 1024,
         },
-        "presample": {"samples": 8, "threshold": 6},
+        "presample": {"samples": 8, "threshold": THRESHOLD},
         "train": dict(OPTIMIZER),
     }
 
 
 SPIDER = WorldKind(
-    summary="Spider's questions that join, group, order or nest, across on other databases; a real "
-    "language model after a short fine-tuning",
+    summary="Spider's questions with short statements, across on other databases; a real language "
+    "model after a short fine-tuning",
     sets=SETS,
     optimizer=OPTIMIZER,
     base_steps=EPOCHS,

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from dph.errors import DataError, ModelError, SettingsError
+from dph.errors import ModelError, SettingsError
 from dph.tasks.problems import load_problems
 from lab.smollm2 import VARIABLE
 from lab.study.plan import value_of
@@ -21,13 +21,8 @@ KIND = world_kind("real")
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory):
-    return tmp_path_factory.mktemp("real") / "world"
-
-
-@pytest.fixture
-def world(directory):
-    return KIND.build(directory, seed=3, sizes=SMALL)
+def world(tmp_path_factory):
+    return KIND.build(tmp_path_factory.mktemp("real") / "world", seed=3, sizes=SMALL)
 
 
 def prompts(world, name):
@@ -61,15 +56,6 @@ def test_the_same_seed_gives_the_same_bytes_and_more_problems_leave_the_tests(wo
     assert manifest(again) == manifest(world)
     assert prompts(more, "in_domain") == prompts(world, "in_domain")
     assert prompts(other, "in_domain") != prompts(world, "in_domain")
-
-
-@pytest.mark.usefixtures("world")
-def test_a_whole_world_is_kept_and_another_one_refused(directory):
-    before = directory.joinpath("world.json").stat().st_mtime_ns
-    KIND.build(directory, seed=3, sizes=SMALL)
-    assert directory.joinpath("world.json").stat().st_mtime_ns == before
-    with pytest.raises(DataError, match="seed=3, not 4"):
-        KIND.build(directory, seed=4, sizes=SMALL)
 
 
 def test_more_questions_than_there_are_are_refused_before_a_file_is_written(tmp_path):

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from dph.errors import DataError, SettingsError
+from dph.errors import SettingsError
 from dph.tasks.problems import load_problems
 from lab.worlds import world_kind
 from lab.worlds.spider.kind import VARIABLE, SpiderSizes, require_spider
-from lab.worlds.spider.world import groups_of, hard_problems
+from lab.worlds.spider.world import groups_of, short_problems
 from random_language_model import *  # noqa: F403
 from shared_data import shared_data
 from small_study import run_here
@@ -41,7 +41,7 @@ def questions(database):
         ),
         ("Name both.", f"SELECT a.name FROM {table} AS a, barn AS b ORDER BY a.name"),
         ("Name cows.", "SELECT name FROM cow ORDER BY name"),
-        ("Which barn", f"SELECT name FROM barn WHERE name != '{'x' * 90}' ORDER BY name"),
+        ("Which barn", f"SELECT name FROM barn WHERE name != '{'x' * 70}' ORDER BY name"),
     ]
     return [{"db_id": database, "question": asked, "query": gold} for asked, gold in rows]
 
@@ -82,14 +82,14 @@ def manifest(world):
     return json.loads((world.directory / "world.json").read_text())
 
 
-def test_hard_questions_are_taken_once_if_their_result_can_tell_with_one_more_table(spider):
-    found = hard_problems(spider)
+def test_questions_are_taken_once_if_their_result_can_tell_with_one_more_table(spider):
+    found = short_problems(spider)
     assert sorted(found) == DATABASES
     for name, of_database in found.items():
-        # Eight limits, an order, a join and a nested one; the second wording, the empty result, the
-        # easy one, a comma, a table that is not there and the long one are out.
-        assert len(of_database) == 11
-        join = of_database[9]
+        # Eight limits, an order, names, a join and a nested one; the second wording, the empty
+        # result, a comma, a table that is not there and the long one are out.
+        assert len(of_database) == 12
+        join = of_database[10]
         assert join.answer["gold_sql"].startswith("SELECT b.name FROM")
         tables = f"{name}_animal(id, name, age)\nbarn(name)"
         assert join.prompt == f"Tables:\n{tables}\nfield(name)\nQuestion: Name barns.\nSQL:"
@@ -126,21 +126,17 @@ def test_the_seed_draws_the_sets_and_not_the_base_model(world, tmp_path):
     digests = [manifest(w)["sha256"] for w in (world, other)]
     assert digests[0]["fine_tuning.jsonl"] == digests[1]["fine_tuning.jsonl"]
     assert all(digests[0][f"{name}.jsonl"] != digests[1][f"{name}.jsonl"] for name in SETS)
-    with pytest.raises(DataError, match="seed=3, not 4"):
-        KIND.build(world.directory, seed=4, sizes=SMALL)
 
 
 def test_what_is_missing_is_said_before_a_file_is_written(tmp_path, monkeypatch):
-    sizes = replace(SMALL, train=67)
-    with pytest.raises(SettingsError, match=r"has 71 questions of the kind 'trained' here, 72 are"):
+    sizes = replace(SMALL, train=74)
+    with pytest.raises(SettingsError, match=r"has 78 questions of the kind 'trained' here, 79 are"):
         KIND.build(tmp_path / "world", seed=0, sizes=sizes)
     monkeypatch.setenv(VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(
         SettingsError, match=r"^the task 'real-spider' needs Spider.*set DPH_SPIDER"
     ):
         require_spider()
-    with pytest.raises(SettingsError, match="set train needs at least 1 problem, got 0"):
-        SpiderSizes(train=0)
     assert not (tmp_path / "world").exists()
 
 
@@ -161,7 +157,7 @@ def test_a_study_fine_tunes_once_and_trains_on_it(tmp_path, language_model):
 
 def test_the_published_set_has_questions_for_ten_worlds():
     spider = shared_data("spider")
-    found = hard_problems(spider)
+    found = short_problems(spider)
     groups = groups_of(list(found))
     many = {name: sum(len(found[db]) for db in names) for name, names in groups.items()}
     sizes = SpiderSizes()

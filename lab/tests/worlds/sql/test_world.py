@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from dph._base.files import read_json
-from dph.errors import DataError, SettingsError
+from dph.errors import SettingsError
 from dph.records import Outcome, Problem
 from dph.tasks.problems import load_problems
 from dph.tasks.verifiers import make_verifier
@@ -76,13 +76,6 @@ def test_a_complete_world_is_kept_and_a_damaged_one_is_made_whole(tmp_path):
     (world.databases_directory / world.databases[0].relative_path).unlink()
     build_world(tmp_path, seed=2, sizes=SMALL)
     assert contents(tmp_path) == intact
-
-
-def test_a_directory_with_another_world_is_refused(world):
-    with pytest.raises(DataError, match="holds a world with seed=0, not 1"):
-        build_world(world.directory, seed=1, sizes=SMALL)
-    with pytest.raises(DataError, match="sizes"):
-        build_world(world.directory, seed=0)
 
 
 def test_the_verifier_accepts_every_style_of_a_correct_answer_on_the_written_files(world):
