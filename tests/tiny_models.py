@@ -1,7 +1,9 @@
 """Tiny models of many families and a tokenizer, built in code: nothing is downloaded."""
 
+import pytest
 import torch
 import transformers as tf
+from packaging.version import Version
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 VOCABULARY = 48
@@ -68,6 +70,8 @@ PLAIN_FAMILIES = [
 
 def build_model(family="llama", *, seed=0, **changes):
     """A random model of about ten thousand weights whose next-token distributions are not flat."""
+    if family == "mixtral" and Version(torch.__version__) < Version("2.9"):
+        pytest.skip("torch 2.8 has no grouped_mm on a CPU, which transformers' mixtral calls")
     config_class, model_class, own = (FAMILIES | MORE_FAMILIES)[family]
     torch.manual_seed(seed)
     common = {
