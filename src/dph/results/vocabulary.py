@@ -3,7 +3,6 @@
 import colorsys
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import mul
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -452,5 +451,6 @@ def _parts(colour: str) -> tuple[int, ...]:
 
 def _luminance(colour: str) -> float:
     shares = (part / 255 for part in _parts(colour))
-    linear = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares)
-    return sum(map(mul, (0.2126, 0.7152, 0.0722), linear))
+    linear = (x / 12.92 if x <= 0.04045 else float(((x + 0.055) / 1.055) ** 2.4) for x in shares)
+    red, green, blue = linear
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

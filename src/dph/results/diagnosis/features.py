@@ -247,16 +247,14 @@ def over_represented(
     adjusted = (1 + (smallest[None, :] <= p_values[:, None]).sum(axis=1)) / (draws + 1)
     rows = []
     for at, count, p_value, level in zip(told, with_it, p_values, adjusted, strict=True):
-        counts = {
-            "lost_with": int(count),
-            "having": int(having[at]),
-            "lost_without": int(named.sum() - count),
-            "lacking": int(len(named) - having[at]),
-        }
+        lost_with, of, lost_without = int(count), int(having[at]), int(named.sum() - count)
         row = LostFeature(
             feature=features.features[at],
-            **counts,
-            difference=newcombe(*counts.values()),
+            lost_with=lost_with,
+            having=of,
+            lost_without=lost_without,
+            lacking=len(named) - of,
+            difference=newcombe(lost_with, of, lost_without, len(named) - of),
             p_value=float(p_value),
             adjusted=float(level),
         )

@@ -298,7 +298,6 @@ class InitialEvaluation:
     why_none: str = ""
 
     def required(self) -> RunResults:
-        """The evaluation."""
         if self.results is None:
             raise DataError(self.why_none)
         return self.results

@@ -81,8 +81,6 @@ class Limits:
 
 
 class NumberedTexts:
-    """Texts by number, each once."""
-
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self._number = {text: i for i, text in enumerate(texts)}
 
@@ -170,7 +168,10 @@ class _Piece:
         of = self._of
         problem = of.problems.get(problem_id)
         prompt = None if problem is None else prompt_text(problem)
-        shown = {"prompt": prompt, "fields": {} if problem is None else dict(problem.answer)}
+        shown: dict[str, Any] = {
+            "prompt": prompt,
+            "fields": {} if problem is None else dict(problem.answer),
+        }
         if prompt is not None and len(prompt) > of.limits.longest:
             shown |= {"prompt": prompt[: of.limits.longest], "length": len(prompt)}
         self.problems.append(shown)

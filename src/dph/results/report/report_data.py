@@ -126,7 +126,6 @@ class ReportRun:
 
     @property
     def path(self) -> Path:
-        """Its directory."""
         return self.results.path
 
     @property
@@ -136,7 +135,6 @@ class ReportRun:
 
     @property
     def evaluation(self) -> Mapping[str, Any] | None:
-        """Its ``evaluation.json``."""
         return self.results.evaluation
 
     def with_logs(self) -> "ReportRun":
@@ -170,7 +168,6 @@ class ReportData:
         return list(dict.fromkeys(name for run in self.runs for name in evaluated_sets(run)))
 
     def run(self, key: str) -> ReportRun:
-        """The run of that key."""
         return next(run for run in self.runs if run.key == key)
 
     @property

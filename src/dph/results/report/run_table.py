@@ -117,7 +117,6 @@ def _packed(value: Value) -> list[Any] | None:
 
 
 def run_table(data: ReportData) -> RunTable:
-    """The table of all runs."""
     lines = [
         Line(
             key=run.key,
@@ -203,8 +202,8 @@ def _compared(row: ComparisonRow) -> Value:
     return Value(
         value=row.value,
         interval=(row.lo, row.hi),
-        difference=apart and apart.mean,
-        difference_interval=apart and (apart.lo, apart.hi),
+        difference=apart.mean if apart else None,
+        difference_interval=(apart.lo, apart.hi) if apart else None,
     )
 
 
@@ -256,8 +255,8 @@ def _over_seeds(group: SeedGroup, values: Mapping[str, Value], kind: Kind) -> Va
     return Value(
         value=mean.mean,
         interval=mean.interval(_BOUNDS.get(kind, (0.0, inf))),
-        difference=difference and difference.mean,
-        difference_interval=difference and difference.interval(),
+        difference=difference.mean if difference else None,
+        difference_interval=difference.interval() if difference else None,
     )
 
 
@@ -307,8 +306,8 @@ def _facts_of(run: ReportRun) -> dict[str, float | str | None]:
     recipe, evaluation = run.recipe, run.evaluation or {}
     model = evaluation.get("model") if recipe is None else str(recipe.model.path)
     found = {
-        "method": recipe and method_label(recipe.method),
-        "seed": recipe and recipe.seed,
+        "method": method_label(recipe.method) if recipe else None,
+        "seed": recipe.seed if recipe else None,
         "steps": max((int(row["step"]) for row in run.log), default=None),
         "samples a problem": evaluation.get("samples"),
         "graded by": _verifiers(run),
