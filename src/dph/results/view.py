@@ -316,15 +316,15 @@ def make_app(served: ServedRuns, access: Access, *, cookie: str = "dph-view") ->
     return Starlette(routes=routes, middleware=middleware)
 
 
-def _json(content: bytes, status: int = 200, *, gzipped: bool = False) -> Response:
-    headers = {"Content-Encoding": "gzip"} if gzipped else {}
+def _json(content: bytes, status: int = 200, *, zipped: bool = False) -> Response:
+    headers = {"Content-Encoding": "gzip"} if zipped else {}
     return Response(content, status, headers, media_type="application/json")
 
 
 def _part(served: ServedRuns, request: Request) -> Response:
     """The index or a piece of answers; a name is looked up in a table and never a path on disk."""
     found = served.page.parts.get(request.path_params["part"])
-    return _json(b"null", 404) if found is None else _json(found, gzipped=True)
+    return _json(b"null", 404) if found is None else _json(found, zipped=True)
 
 
 _AT_ONCE = 64

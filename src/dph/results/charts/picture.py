@@ -58,6 +58,7 @@ class Picture:
 
 
 def require_picture(path: Path) -> str:
+    """The kind of picture that the suffix of ``path`` names."""
     kind = path.suffix.removeprefix(".")
     if kind not in KINDS:
         raise SettingsError(f"a picture is a .png, .svg or .pdf file, got {path.name!r}")
