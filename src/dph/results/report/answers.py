@@ -81,6 +81,8 @@ class Limits:
 
 
 class NumberedTexts:
+    """Texts by number, each once."""
+
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self._number = {text: i for i, text in enumerate(texts)}
 
