@@ -248,7 +248,7 @@ def _is_address(name: str) -> bool:
 
 
 class Guard:
-    """Lets through what may pass, and puts the headers on every answer."""
+    """Refuses requests that are not allowed, and puts the headers on every answer."""
 
     def __init__(self, app: ASGIApp, access: Access, *, cookie: str) -> None:
         """``cookie`` names the one that keeps the token: browsers share them between ports."""
@@ -339,10 +339,7 @@ def serve(
     on_ready: Callable[[str], None] = lambda _: None,
     make_server: Callable[[uvicorn.Config], uvicorn.Server] = uvicorn.Server,
 ) -> None:
-    """Answer until the process is interrupted; ``on_ready`` is told the address to open.
-
-    ``served`` is closed then, however it ends.
-    """
+    """Answer until the process is interrupted; ``on_ready`` gets the address to open."""
     with contextlib.closing(served), listening(access.host, port) as bound:
         found = bound.getsockname()[1]
         app = make_app(served, access, cookie=f"dph-view-{found}")

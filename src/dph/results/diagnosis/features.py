@@ -41,10 +41,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Features:
-    """Problems by feature, a row for each feature.
-
-    ``unused`` says of columns why they make no feature.
-    """
+    """Problems by feature, a row for each; ``unused`` says why columns make no feature."""
 
     features: tuple[Feature, ...]
     held: Bool[np.ndarray, "features problems"]
@@ -54,11 +51,7 @@ class Features:
 def problem_features(
     problems: Sequence[Problem] | None, accuracy: Float[np.ndarray, "problems"]
 ) -> Features:
-    """The features of a set's problems, in its order.
-
-    ``accuracy`` is the baseline's share of right answers to each; it is the only feature where the
-    problems are None.
-    """
+    """The features of a set's problems; only ``accuracy`` of the baseline if they are unknown."""
     found: dict[tuple[str, str], Bool[np.ndarray, problems]] = {
         (ACCURACY, band): held for band, held in _accuracy_bands(accuracy) if _tells_apart(held)
     }

@@ -232,10 +232,7 @@ class VerdictLine:
 
 
 def verdict_lines(data: ReportData) -> list[VerdictLine]:
-    """A line for every run with something to compare it with, ranked by what matters.
-
-    Seeds that are not evaluated yet are left out of their line, which says so.
-    """
+    """A line for every run that can be compared, ranked; it says which seeds are not evaluated."""
     if not data.comparison:
         return []
     grouped = {group.key: group.runs for group in data.groups}
@@ -274,10 +271,7 @@ def _baseline(data: ReportData, run: ReportRun) -> ReportRun:
 def of_seeds(
     data: ReportData, label: str, evaluated: Sequence[ReportRun], *, planned: int
 ) -> RunVerdict:
-    """Means over seeds; intervals speak of another seed, so few seeds have wide ones.
-
-    The verdict on a single run or seed is its own, with intervals over problems.
-    """
+    """Means over seeds with intervals over seeds; of a single seed, its own verdict."""
     each = [run_verdict(data, run) for run in evaluated]
     if len(each) == 1:
         return replace(each[0], run=label, planned=planned)
