@@ -326,7 +326,7 @@ def _diagnosed(data: ReportData, run: ReportRun) -> DiagnosedRun:
 def _is_changed(of_set: Mapping[str, Any]) -> bool:
     """Whether anything on a set is more than two draws of one model would show."""
     counts, totals = of_set["counts"], of_set["totals"]
-    named = any(one["named"] for one in totals.values() if isinstance(one, Mapping))
+    named = any(one["named"] for one in totals.values())
     died = any(style["died"] for style in of_set["styles"])
     parts = (of_k["parts"]["total"] for of_k in of_set["pass_at_k"].values())
     clear = any(not part["ci95"][0] <= 0 <= part["ci95"][1] for part in parts)
