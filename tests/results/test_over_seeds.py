@@ -61,25 +61,6 @@ def test_a_style_that_a_seed_never_showed_has_share_zero_there(seeds):
 
 
 @pytest.mark.parametrize(
-    ("degrees", "expected"), [(1, 12.706), (5, 2.571), (30, 2.042), (120, 1.980)]
-)
-def test_quantiles_are_those_of_the_printed_table(degrees, expected):
-    # Abramowitz and Stegun 1964, table 26.10, 97.5%
-    assert t_quantile(0.975, degrees) == pytest.approx(expected, abs=6e-4)
-
-
-@pytest.mark.parametrize("probability", [0.5, 0.9, 0.975, 0.9995])
-@pytest.mark.parametrize("degrees", [1, 2, 4, 40, 999, 1000, 5000])
-def test_the_distribution_function_of_a_quantile_is_its_probability(probability, degrees):
-    # P(T <= t) = 1 - I_x(n/2, 1/2) / 2 at x = n / (n + t^2), for t >= 0.
-    mpmath = pytest.importorskip("mpmath")
-    t = t_quantile(probability, degrees)
-    x = degrees / (degrees + mpmath.mpf(t) ** 2)
-    below = 1 - mpmath.betainc(mpmath.mpf(degrees) / 2, 0.5, 0, x, regularized=True) / 2
-    assert float(below) == pytest.approx(probability, abs=1e-11)
-
-
-@pytest.mark.parametrize(
     ("probability", "degrees", "message"),
     [(1.0, 2, "got 1.0"), (0.4, 2, "got 0.4"), (0.975, 0, "at least 1, got 0")],
 )

@@ -139,7 +139,8 @@ class _LogHead:
 
     def _spec(self, task: str, epochs: int, sample_ids: Sequence[str]) -> dict[str, Any]:
         written = datetime.fromtimestamp(int(self.run.samples.stat().st_mtime), UTC)
-        recipe, generation, metadata = self.recipe, {}, {"run": str(self.run.path)}
+        recipe, generation = self.recipe, dict[str, Any]()
+        metadata: dict[str, Any] = {"run": str(self.run.path)}
         if recipe is not None:
             metadata |= {"method": recipe.method, "seed": recipe.seed}
             generation = {"max_tokens": recipe.sampling.max_tokens, "temperature": 0.0}

@@ -22,6 +22,7 @@ from dph.results.charts.panels import (
 )
 from dph.results.charts.picture import Picture
 from dph.results.charts.text_table import (
+    Cell,
     TableNumber,
     TextTable,
     percent_number,
@@ -245,7 +246,7 @@ def _score_table(
     models: Models, sets: Sequence[str], ks: Sequence[int] | None, *, name: str, title: str
 ) -> TextTable:
     columns, cells = _score_cells(models, sets, ks)
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (method_label(model.name), *cells([model.sets.get(of) for of in sets]), str(model.runs))
         for model in models.models
     ]
@@ -315,7 +316,7 @@ def _eta_table(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
     if not points:
         raise DataError("nothing to show: no method was run at two strengths or more")
     columns, cells = _score_cells(models, sets, ks)
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (
             method_label(method),
             f"{strength:g}",

@@ -203,7 +203,7 @@ def read_models(asked: FigureRequest, *, retention_k: int = RETENTION_K) -> Mode
 
 
 def _summaries(family: Family, retention_k: int, seed: int) -> dict[RunResults, Sets]:
-    """The sets of every directory of a family. Problems that cannot be graded count for none."""
+    """The sets of every directory of a family, without problems that cannot be graded."""
     tables = {str(run.path): run.answers() for run in family.all}
     scores = comparable_scores(tables)
     base = {} if family.base is None else scores[str(family.base.path)]

@@ -236,7 +236,6 @@ def access_for(host: str, names: Collection[str] = (), *, ask: bool = False) -> 
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches ``host``."""
     return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
 
 
@@ -249,7 +248,7 @@ def _is_address(name: str) -> bool:
 
 
 class Guard:
-    """Lets through what may pass, and puts the headers on every answer."""
+    """Refuses requests that are not allowed, and puts the headers on every answer."""
 
     def __init__(self, app: ASGIApp, access: Access, *, cookie: str) -> None:
         """``cookie`` names the one that keeps the token: browsers share them between ports."""
@@ -300,7 +299,6 @@ def _cookie(header: str, name: str) -> str:
 
 
 def make_app(served: ServedRuns, access: Access, *, cookie: str = "dph-view") -> Starlette:
-    """The server of ``served``."""
     page, vega = page_script(SERVED_SCRIPTS).encode(), vega_script().encode()
     routes = [
         Route("/", lambda _: Response(served.page.html, media_type="text/html")),
@@ -318,14 +316,15 @@ def make_app(served: ServedRuns, access: Access, *, cookie: str = "dph-view") ->
     return Starlette(routes=routes, middleware=middleware)
 
 
-def _json(content: bytes, status: int = 200, **headers: str) -> Response:
+def _json(content: bytes, status: int = 200, *, zipped: bool = False) -> Response:
+    headers = {"Content-Encoding": "gzip"} if zipped else {}
     return Response(content, status, headers, media_type="application/json")
 
 
 def _part(served: ServedRuns, request: Request) -> Response:
     """The index or a piece of answers; a name is looked up in a table and never a path on disk."""
     found = served.page.parts.get(request.path_params["part"])
-    return _json(b"null", 404) if found is None else _json(found, **{"Content-Encoding": "gzip"})
+    return _json(b"null", 404) if found is None else _json(found, zipped=True)
 
 
 _AT_ONCE = 64
@@ -340,10 +339,7 @@ def serve(
     on_ready: Callable[[str], None] = lambda _: None,
     make_server: Callable[[uvicorn.Config], uvicorn.Server] = uvicorn.Server,
 ) -> None:
-    """Answer until the process is interrupted; ``on_ready`` is told the address to open.
-
-    ``served`` is closed then, however it ends.
-    """
+    """Answer until the process is interrupted; ``on_ready`` gets the address to open."""
     with contextlib.closing(served), listening(access.host, port) as bound:
         found = bound.getsockname()[1]
         app = make_app(served, access, cookie=f"dph-view-{found}")

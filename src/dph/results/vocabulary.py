@@ -3,7 +3,6 @@
 import colorsys
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import mul
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -43,11 +42,7 @@ def unique_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def set_label(name: str) -> str:
-    """The name of a set with spaces.
-
-    >>> set_label("cross_domain")
-    'cross domain'
-    """
+    """The name of a set with spaces."""
     return name.replace("_", " ")
 
 
@@ -67,11 +62,7 @@ def models_of(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def set_title(name: str) -> str:
-    """The name of a set as the title of a panel.
-
-    >>> set_title("cross_domain")
-    'Cross domain'
-    """
+    """The name of a set as the title of a panel."""
     label = set_label(name)
     return label[:1].upper() + label[1:]
 
@@ -83,18 +74,16 @@ def run_labels(runs: Sequence[Path]) -> dict[str, str]:
     {'/runs/a/x': 'a/x', '/runs/b/x': 'b/x', '/runs/c': 'c'}
     """
     parts = {str(run): run.absolute().parts for run in runs}
-    return {
-        run: _shortest(mine, [other for name, other in parts.items() if name != run])
-        for run, mine in parts.items()
-    }
-
-
-def _shortest(mine: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> str:
-    for count in range(1, len(mine)):
-        end = mine[-count:]
-        if all(other[-count:] != end for other in others):
-            return "/".join(end)
-    return str(Path(*mine))
+    labels = {}
+    for run, mine in parts.items():
+        others = [other for name, other in parts.items() if name != run]
+        ends = (
+            "/".join(mine[-count:])
+            for count in range(1, len(mine))
+            if all(other[-count:] != mine[-count:] for other in others)
+        )
+        labels[run] = next(ends, str(Path(*mine)))
+    return labels
 
 
 _USUAL_KS = ("8", "16")
@@ -116,14 +105,12 @@ def table_ks(samples: int) -> list[int]:
 
 
 def require_shown_k(k: int, known: Iterable[str]) -> None:
-    """Refuse a Pass@k that no summary has."""
-    there = list(dict.fromkeys(known))
-    if str(k) not in there:
-        raise DataError(f"there is no Pass@{k}, only of k = {', '.join(there)}")
+    if str(k) not in (shown := list(dict.fromkeys(known))):
+        raise DataError(f"there is no Pass@{k}, only of k = {', '.join(shown)}")
 
 
 def shown_ks(samples: int) -> list[int]:
-    """The k of a curve and of a table beside it: powers of two, and all samples.
+    """The k of a curve and of its table: powers of two, and all samples.
 
     >>> shown_ks(16), shown_ks(10)
     ([1, 2, 4, 8, 16], [1, 2, 4, 8, 10])
@@ -137,11 +124,7 @@ _TITLES = {"mean": "mean@1", "cut_off": "cut off", "effective_styles": "effectiv
 
 
 def value_of(summary: Mapping[str, Any], metric: str) -> float | None:
-    """The metric's value, a fraction (effective styles: their number); None if it is unknown.
-
-    >>> value_of({"pass_at_k": {"8": 0.5}, "greedy": None}, "pass_at_8")
-    0.5
-    """
+    """The metric's value, a fraction (effective styles: their number); None if it is unknown."""
     if metric in PLAIN:
         found = summary.get(metric)
     elif metric.startswith("pass_at_"):
@@ -152,17 +135,11 @@ def value_of(summary: Mapping[str, Any], metric: str) -> float | None:
 
 
 def interval_of(summary: Mapping[str, Any], metric: str) -> tuple[float, float] | None:
-    """The 95% interval of the metric; None where the summary has none."""
     found = summary["ci95"].get(metric)
     return None if found is None else (float(found[0]), float(found[1]))
 
 
 def metric_title(metric: str) -> str:
-    """Title of a metric for people.
-
-    >>> metric_title("pass_at_8"), metric_title("mean")
-    ('Pass@8', 'mean@1')
-    """
     if metric.startswith("pass_at_"):
         return f"Pass@{metric.removeprefix('pass_at_')}"
     return _TITLES.get(metric, metric)
@@ -252,24 +229,15 @@ def log_titles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 LOG_PARTS = ("Outcome", "Diversity", "Optimiser", "Store", "System")
-_PARTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "Diversity": ("effective_styles", "entropy", "zero_variance", "style_"),
-        "Optimiser": (
-            "policy_loss",
-            "kl_penalty",
-            "clipped_",
-            "grad_norm",
-            "learning_rate",
-            "sampler_gap",
-            "penalty_",
-            "reverse_kl",
-            "forward_kl",
-        ),
-        "Store": ("divergence", "anchor_", "eta_", "stored_"),
-        "System": ("seconds", "peak_memory", "tokens_", "rows_", "refills", "ungradable"),
-    }
-)
+_PARTS: Mapping[str, tuple[str, ...]] = {
+    "Diversity": ("effective_styles", "entropy", "zero_variance", "style_"),
+    "Optimiser": (
+        *("policy_loss", "kl_penalty", "clipped_", "grad_norm", "learning_rate", "sampler_gap"),
+        *("penalty_", "reverse_kl", "forward_kl"),
+    ),
+    "Store": ("divergence", "anchor_", "eta_", "stored_"),
+    "System": ("seconds", "peak_memory", "tokens_", "rows_", "refills", "ungradable"),
+}
 
 
 def log_part(name: str) -> str:
@@ -339,11 +307,7 @@ class Look(NamedTuple):
 
 
 def band_opacity(models: int) -> float:
-    """Opacity of the bands of this many models: many would pile up.
-
-    >>> band_opacity(5), band_opacity(6)
-    (0.12, 0.06)
-    """
+    """Opacity of the bands of this many models: many would pile up."""
     return 0.12 if models <= _FEW else 0.06
 
 
@@ -437,11 +401,7 @@ def on_dark(colour: str) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """Contrast ratio of two colours, 1 to 21 (WCAG 2.2, relative luminance).
-
-    >>> round(contrast("#ffffff", "#000000"), 6)
-    21.0
-    """
+    """Contrast ratio of two colours, 1 to 21 (WCAG 2.2, relative luminance)."""
     bright, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (bright + 0.05) / (dark + 0.05)
 
@@ -452,5 +412,6 @@ def _parts(colour: str) -> tuple[int, ...]:
 
 def _luminance(colour: str) -> float:
     shares = (part / 255 for part in _parts(colour))
-    linear = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares)
-    return sum(map(mul, (0.2126, 0.7152, 0.0722), linear))
+    linear = (x / 12.92 if x <= 0.04045 else float(((x + 0.055) / 1.055) ** 2.4) for x in shares)
+    red, green, blue = linear
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -14,7 +14,6 @@ from dph.results.charts.text_table import (
     markdown,
     marked,
     one_line,
-    shortened,
     visible,
     with_code_points,
 )
@@ -91,13 +90,6 @@ def test_a_row_of_another_length_is_refused():
 )
 def test_only_what_can_be_printed_on_one_line_is_left(text, shown):
     assert one_line(text) == shown
-
-
-def test_a_long_text_is_cut_and_what_was_left_out_is_counted():
-    assert one_line("x" * 10**6, widest=5) == "xxxx…"
-    assert one_line("x" * 5, widest=5) == "xxxxx"
-    assert shortened("x" * 12, characters=10) == "x" * 10 + " ... (2 more characters)"
-    assert shortened("x" * 10, characters=10) == "x" * 10
 
 
 def test_characters_that_nobody_sees_are_written_out_and_what_can_be_seen_stays():

@@ -20,7 +20,7 @@ def named(found):
         claims += [f"{name} {p.problem_id} {p.change}" for p in one.of(Change.LOST)]
         claims += [f"{name} {p.problem_id} {p.change}" for p in one.of(Change.GAINED)]
         claims += [f"{name} {style} died" for style in one.styles_died]
-        claims += [f"{name} total" for total in one.totals.all if total.named]
+        claims += [f"{name} total" for total in one.totals.values() if total.named]
         claims += [f"{name} {row.feature.name}" for row in one.features if row.named]
     return claims
 

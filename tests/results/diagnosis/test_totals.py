@@ -10,8 +10,10 @@ from dph.results.diagnosis.totals import (
     fall_of_sum,
     fall_p_values,
     falls,
+    named_totals,
     second_draw,
     set_totals,
+    smallest_total_rate,
     sum_of_counts,
 )
 from results.diagnosis.models import scores_of, scores_with
@@ -44,7 +46,7 @@ def test_totals_are_those_of_all_deals_of_the_same_answers():
     right = np.array([sum(b for _, b in deal) for deal in all_deals])
     alone = np.array([sum(a > 0 and b == 0 for a, b in deal) for deal in all_deals])
     gained = np.array([sum(b > 0 and a == 0 for a, b in deal) for deal in all_deals])
-    for one, null, observed in zip(found.all, (right, alone, gained), (4, 1, 1), strict=True):
+    for one, null, observed in zip(found.values(), (right, alone, gained), (4, 1, 1), strict=True):
         assert one.observed == observed
         assert one.expected == pytest.approx(null.mean())
         tails = (null <= observed).mean(), (null >= observed).mean()
@@ -62,11 +64,12 @@ def test_the_chance_of_a_fall_is_that_over_all_deals():
 
 def test_totals_are_named_at_a_level_exactly_when_it_reaches_their_smallest_rate():
     found = set_totals(scores_with([0] * 6, 8), scores_with([3] * 6, 8))
-    assert found.smallest_rate == 3 * min(one.p_value for one in found.all)
-    assert any(one.named for one in found.at(found.smallest_rate).all)
-    assert not any(one.named for one in found.at(0.999 * found.smallest_rate).all)
-    assert found.solved_before_alone.observed == 6
-    assert found.solved_after_alone.observed == 0
+    rate = smallest_total_rate(found)
+    assert rate == 3 * min(one.p_value for one in found.values())
+    assert any(one.named for one in named_totals(found, rate).values())
+    assert not any(one.named for one in named_totals(found, 0.999 * rate).values())
+    assert found["solved_before_alone"].observed == 6
+    assert found["solved_after_alone"].observed == 0
 
 
 @pytest.mark.parametrize(("total", "first", "second"), [(0, 2, 3), (3, 4, 3), (5, 3, 4), (7, 3, 4)])

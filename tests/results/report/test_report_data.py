@@ -11,7 +11,7 @@ from dph.results.over_seeds import mean_over_seeds
 from dph.results.report.charts import report_charts, training_charts
 from dph.results.report.page import write_report
 from dph.results.report.report_data import SeedGroup, read_report
-from dph.results.report.run_table import differing_settings, run_table
+from dph.results.report.run_table import differing_settings, run_table, table_columns
 from dph.results.report.verdicts import of_seeds, verdict_lines
 from dph.results.vocabulary import Look
 from dph.runs.evaluate.samples_file import read_samples, write_samples
@@ -49,21 +49,21 @@ def test_the_table_is_that_of_evaluation_json_and_shows_first_try_reach_and_loss
     report, plain_runs
 ):
     wanted = json.loads((plain_runs / "grpo" / "evaluation.json").read_text())["sets"]["in_domain"]
-    table = run_table(report)
 
     def value(key, line="r2"):
-        return table.column(f"in_domain/{key}").values[line]
+        return cells_of(report)[f"in_domain/{key}"][line]
 
     assert value("greedy").value == wanted["greedy"]
     assert value(f"pass_at_{SAMPLES}").value == wanted["pass_at_k"][str(SAMPLES)]
     assert value("effective_styles").value == 1.0  # GRPO answers in one style
     assert value("lost").value == 1.0
     assert value("greedy", "r0").difference is None
-    low, high = value("greedy").difference_interval
-    assert low <= value("greedy").difference <= high
-    assert table.about["in domain"] == f"24 problems, {SAMPLES} samples each"
-    assert table.against == "Base model"
-    assert run_table(report).shown == [
+    found = value("greedy")
+    assert found.difference_low <= found.difference <= found.difference_high
+    table = run_table(report)
+    assert table["about"]["in domain"] == f"24 problems, {SAMPLES} samples each"
+    assert table["against"] == "Base model"
+    assert table["shown"] == [
         *(f"{name}/{of}" for name in SETS for of in ("greedy", f"pass_at_{SAMPLES}", "lost")),
         "cost/seconds",
         "cost/tokens",
@@ -187,12 +187,17 @@ def test_what_was_measured_while_training_has_bands_and_memory_is_next_to_second
     ]
 
 
+def cells_of(report):
+    """The cells of the table by the key of their column and their line."""
+    return {column.key: column.cells for column in table_columns(report)}
+
+
 def facts_of(report):
     """Every value of the table by the label of its line and the key of its column."""
-    table = run_table(report)
+    cells = cells_of(report)
     return {
-        line.label: {c.key: c.values[line.key].value for c in table.columns if line.key in c.values}
-        for line in table.lines
+        label: {key: of[line].value for key, of in cells.items() if line in of}
+        for line, (label, _) in report.drawn.items()
     }
 
 
@@ -259,12 +264,12 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path, caplog):
         json.loads((place / f"grpo_{seed}" / "evaluation.json").read_text())["sets"]["dev"]["mean"]
         for seed in range(3)
     ]
-    table = run_table(report)
-    over = table.column("dev/mean").values["g1"]
+    cells = cells_of(report)
+    over = cells["dev/mean"]["g1"]
     assert over.value == pytest.approx(sum(values) / 3)
     low, high = mean_over_seeds(values).interval((0, 1))
-    assert over.interval == pytest.approx((low, high))
-    assert table.column("run/seed").values["g1"].value == "0, 1, 2"
+    assert (over.low, over.high) == pytest.approx((low, high))
+    assert cells["run/seed"]["g1"].value == "0, 1, 2"
     assert {line.key for line in verdict_lines(report)} == {"g0", "g1"}
     assert len({run.look.colour for run in report.runs}) > 4  # runs of a method are told apart
 

@@ -60,12 +60,10 @@ def _set_blocks(name: str, found: SetDiagnosis, most: int, width: int | None) ->
 
 
 def _counts_table(found: SetDiagnosis) -> "Table":
-    totals = found.totals
-    ranges = (totals.correct_answers, totals.solved_before_alone, totals.solved_after_alone)
     cells = [
         str(len(found.problems)),
         *(str(len(found.of(change))) for change in Change),
-        *(f"{one.observed} ({one.lo} to {one.hi})" for one in ranges),
+        *(f"{one.observed} ({one.lo} to {one.hi})" for one in found.totals.values()),
     ]
     titles = ["problems", *(change.value for change in Change), "right answers"]
     return _table(

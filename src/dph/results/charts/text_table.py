@@ -34,7 +34,6 @@ class TableNumber:
 
 
 def percent_number(value: float | None, interval: Sequence[float] | None = None) -> TableNumber:
-    """A fraction as a number of per cent."""
     return _number(None if value is None else 100 * value, interval and [100 * x for x in interval])
 
 
@@ -206,7 +205,6 @@ def marked(text: str) -> str:
 
 
 def markdown(table: TextTable) -> str:
-    """A table of GitHub's markdown, with its note below."""
     body = markdown_rows(table.columns, table.rows, left=table.left)
     return f"**{table.title}**\n\n{body}\n\n{table.note}\n"
 

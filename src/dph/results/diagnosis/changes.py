@@ -255,7 +255,7 @@ def could_be_lost(
     """Problems that the baseline solved often enough that a loss would show, and the lost.
 
     Often enough: one more problem that it solved as often and the run not once would be lost, too.
-    The others say nothing about where losses lie. All False when nothing is lost.
+    The others say nothing about what losses have in common. All False when nothing is lost.
     """
     lost = np.array([one.change is Change.LOST for one in changes])
     if not lost.any():
@@ -341,11 +341,7 @@ class Levels:
 
 
 def question_level(fdr: float) -> float:
-    """Share of each question in the whole level.
-
-    >>> question_level(0.05)
-    0.01
-    """
+    """Share of each question in the whole level."""
     return fdr / QUESTIONS
 
 

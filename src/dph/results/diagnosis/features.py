@@ -41,10 +41,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Features:
-    """Problems by feature, a row for each feature.
-
-    ``unused`` says of columns why they make no feature.
-    """
+    """Problems by feature, a row for each; ``unused`` says why columns make no feature."""
 
     features: tuple[Feature, ...]
     held: Bool[np.ndarray, "features problems"]
@@ -54,11 +51,7 @@ class Features:
 def problem_features(
     problems: Sequence[Problem] | None, accuracy: Float[np.ndarray, "problems"]
 ) -> Features:
-    """The features of a set's problems, in its order.
-
-    ``accuracy`` is the baseline's share of right answers to each; it is the only feature where the
-    problems are None.
-    """
+    """The features of a set's problems; only ``accuracy`` of the baseline if they are unknown."""
     found: dict[tuple[str, str], Bool[np.ndarray, problems]] = {
         (ACCURACY, band): held for band, held in _accuracy_bands(accuracy) if _tells_apart(held)
     }
@@ -247,16 +240,14 @@ def over_represented(
     adjusted = (1 + (smallest[None, :] <= p_values[:, None]).sum(axis=1)) / (draws + 1)
     rows = []
     for at, count, p_value, level in zip(told, with_it, p_values, adjusted, strict=True):
-        counts = {
-            "lost_with": int(count),
-            "having": int(having[at]),
-            "lost_without": int(named.sum() - count),
-            "lacking": int(len(named) - having[at]),
-        }
+        lost_with, of, lost_without = int(count), int(having[at]), int(named.sum() - count)
         row = LostFeature(
             feature=features.features[at],
-            **counts,
-            difference=newcombe(*counts.values()),
+            lost_with=lost_with,
+            having=of,
+            lost_without=lost_without,
+            lacking=len(named) - of,
+            difference=newcombe(lost_with, of, lost_without, len(named) - of),
             p_value=float(p_value),
             adjusted=float(level),
         )

@@ -29,7 +29,7 @@ from dph.results.diagnosis.set_diagnosis import (
     set_sentences,
 )
 from dph.results.diagnosis.styles import DIED, paired_style_counts, smallest_rate
-from dph.results.diagnosis.totals import set_totals
+from dph.results.diagnosis.totals import set_totals, smallest_total_rate
 from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import set_title
 from dph.runs.evaluate.evaluated_runs import default_ks
@@ -163,7 +163,7 @@ def _levels(pairs: Mapping[str, tuple[EvaluatedSet, EvaluatedSet]], level: float
         samples = min(mine.samples, theirs.samples)
         counts = paired_style_counts(run_table, baseline_table, name, mine, samples=samples)
         styles.append(smallest_rate(*counts))
-        totals.append(set_totals(mine, theirs).smallest_rate)
+        totals.append(smallest_total_rate(set_totals(mine, theirs)))
     return Levels(
         lost=lost,
         gained=gained,

@@ -30,7 +30,7 @@ from dph.results.diagnosis.styles import (
     set_style_counts,
     style_changes,
 )
-from dph.results.diagnosis.totals import Total, Totals, set_totals
+from dph.results.diagnosis.totals import Totals, named_totals, set_totals
 from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean
 from dph.runs.evaluate.metrics import pass_at_k_curve
 from dph.runs.evaluate.scores import SetScores
@@ -136,7 +136,7 @@ def diagnose_set(
         samples=mine.samples,
         baseline_samples=theirs.samples,
         split_samples=samples,
-        totals=set_totals(mine, theirs).at(levels.totals),
+        totals=named_totals(set_totals(mine, theirs), levels.totals),
         styles=tuple(styles) if any(one.style is not None for one in styles) else (),
         complementarity=complementarity(
             set_style_counts(baseline_table, name, theirs),
@@ -270,7 +270,7 @@ def _totals(name: str, found: SetDiagnosis) -> Iterator[Finding]:
         "answer of the base model; two draws of one model leave {range} such problems.",
     }
     for about, text in texts.items():
-        one: Total = getattr(found.totals, about)
+        one = found.totals[about]
         if one.named:
             shown = text.format(observed=one.observed, name=name, range=f"{one.lo} to {one.hi}")
             if about == "solved_before_alone":

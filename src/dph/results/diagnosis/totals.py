@@ -125,44 +125,35 @@ class Total:
     """Whether the p-value, adjusted for the totals of a set, reaches the level of the diagnosis."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """The totals of a set: right answers of the run, and problems that only one of the two solves.
-
-    ``solved_before_alone`` are problems that the baseline's samples solve and none of the run's
-    does, ``solved_after_alone`` the other way round.
-    """
-
-    correct_answers: Total
-    solved_before_alone: Total
-    solved_after_alone: Total
-
-    @property
-    def all(self) -> tuple[Total, Total, Total]:
-        """The three of them."""
-        return self.correct_answers, self.solved_before_alone, self.solved_after_alone
-
-    @property
-    def smallest_rate(self) -> float:
-        """The smallest level at which any of them is named."""
-        return min(1.0, len(self.all) * min(one.p_value for one in self.all))
-
-    def at(self, level: float) -> "Totals":
-        """The same, with those named whose adjusted p-value is at most ``level`` (Bonferroni)."""
-        correct, before, after = (
-            replace(one, named=len(self.all) * one.p_value <= level) for one in self.all
-        )
-        return Totals(correct_answers=correct, solved_before_alone=before, solved_after_alone=after)
+Totals = Mapping[str, Total]
+"""``correct_answers`` of the run, ``solved_before_alone`` and ``solved_after_alone``: problems that
+only the baseline's samples solve, and only the run's."""
 
 
 def set_totals(model: SetScores, baseline: SetScores) -> Totals:
     """The totals of a set, each next to those of two draws of one model."""
-    right = _right_answers(model, baseline)
-    return Totals(
-        correct_answers=_total(int(model.correct.sum()), right),
-        solved_before_alone=_solved_once(baseline, model),
-        solved_after_alone=_solved_once(model, baseline),
-    )
+    totals = Counter((model.correct_counts + baseline.correct_counts).tolist())
+    chances = {
+        tuple(second_draw(t, baseline.samples, model.samples).tolist()): times
+        for t, times in totals.items()
+    }
+    return {
+        "correct_answers": _total(int(model.correct.sum()), sum_of_counts(chances)),
+        "solved_before_alone": _solved_once(baseline, model),
+        "solved_after_alone": _solved_once(model, baseline),
+    }
+
+
+def smallest_total_rate(totals: Totals) -> float:
+    """The smallest level at which any of them is named (Bonferroni)."""
+    return min(1.0, len(totals) * min(one.p_value for one in totals.values()))
+
+
+def named_totals(totals: Totals, level: float) -> Totals:
+    """The same, with those named whose adjusted p-value is at most ``level``."""
+    return {
+        name: replace(one, named=len(totals) * one.p_value <= level) for name, one in totals.items()
+    }
 
 
 def fall_of_sum(
@@ -194,16 +185,6 @@ def sum_of_counts(counts: Mapping[Chances, int]) -> Float[np.ndarray, "values"]:
     for chances, times in counts.items():
         transformed *= np.fft.rfft(np.array(chances), padded) ** times
     return np.asarray(np.maximum(np.fft.irfft(transformed, padded)[:length], 0.0))
-
-
-def _right_answers(model: SetScores, baseline: SetScores) -> Float[np.ndarray, "values"]:
-    totals = Counter((model.correct_counts + baseline.correct_counts).tolist())
-    return sum_of_counts(
-        {
-            tuple(second_draw(t, baseline.samples, model.samples).tolist()): times
-            for t, times in totals.items()
-        }
-    )
 
 
 def _solved_once(solver: SetScores, other: SetScores) -> Total:

@@ -104,10 +104,7 @@ class RunResults:
         return read_samples(self.samples, texts=texts)
 
     def tokens(self) -> Tokens:
-        """Text, log-prob, entropy and log-ratio to the initial policy of each token, in nats.
-
-        Empty where the run kept none.
-        """
+        """Text, log-prob, entropy and log-ratio to the initial policy of each token, in nats."""
         found: dict[tuple[str, str], dict[int, Mapping[str, list[Any]]]] = {}
         tokens = self.place.tokens
         for row in read_token_details(tokens).to_pylist() if tokens.is_file() else ():
@@ -298,7 +295,6 @@ class InitialEvaluation:
     why_none: str = ""
 
     def required(self) -> RunResults:
-        """The evaluation."""
         if self.results is None:
             raise DataError(self.why_none)
         return self.results

@@ -29,7 +29,7 @@ _LINE = 96
 def excerpts(problems: Sequence[Problem | None]) -> list[str]:
     """The end of each question on one line, without what all of them end with.
 
-    What stands before it (a schema, examples) is often shared; "" where a problem is not known.
+    Its beginning (a schema, examples) is often shared; "" if a problem is not known.
 
     >>> excerpts([Problem(problem_id=x, prompt=f"{x} + 1 =") for x in "ab"])
     ['a', 'b']
@@ -62,10 +62,9 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits that keep a page small; the page says where and how much was cut.
+    """Characters of a text, and a run's most frequent different answers to a problem (None: all).
 
-    ``longest`` characters of a text, ``most`` different answers of a run to a problem (the most
-    frequent ones), None: all.
+    The page says how much was cut.
     """
 
     longest: int = 50_000
@@ -170,7 +169,10 @@ class _Piece:
         of = self._of
         problem = of.problems.get(problem_id)
         prompt = None if problem is None else prompt_text(problem)
-        shown = {"prompt": prompt, "fields": {} if problem is None else dict(problem.answer)}
+        shown: dict[str, Any] = {
+            "prompt": prompt,
+            "fields": {} if problem is None else dict(problem.answer),
+        }
         if prompt is not None and len(prompt) > of.limits.longest:
             shown |= {"prompt": prompt[: of.limits.longest], "length": len(prompt)}
         self.problems.append(shown)

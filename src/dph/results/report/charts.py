@@ -175,10 +175,9 @@ _MANY_RUNS = 12
 
 
 def training_charts(runs: Sequence[ReportRun], groups: Sequence[SeedGroup] = ()) -> list[Chart]:
-    """A chart for each metric that a run's log has and that is not always 0.
+    """A chart for each metric of the logs that is not always 0.
 
-    ``groups`` of seeds are lines too: means over seeds at the steps that all of them have, with
-    95% t-intervals over seeds.
+    ``groups`` of seeds are lines of means at the steps that all seeds have, with t-intervals.
     """
     logs = {run.key: run.log for run in runs if run.log}
     looks = {one.key: one.look for one in runs} | {one.key: one.look for one in groups}

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -179,12 +179,8 @@ def _inode(path: Path) -> int | None:
 # Trajectories of an environment: turns that answers took, and what their tools came to.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRow:
-    """Answers that took ``turns`` turns: their share, the share of them that is right.
-
-    ``within`` is Pass@k where only answers that took no more turns can be right.
-    """
+class TurnRow(NamedTuple):
+    """Answers that took ``turns`` turns; ``within`` counts answers with no more turns as right."""
 
     turns: int
     share: float
@@ -192,17 +188,15 @@ class TurnRow:
     within: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRow:
-    """Calls of a tool for each answer, and the share of them that failed; '' for no tool."""
+class ToolRow(NamedTuple):
+    """Calls of a tool for each answer, and the share of them that failed."""
 
     tool: str
     calls: float
     failed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnFacts:
+class TurnFacts(NamedTuple):
     """Turns and tools of a run's samples on a set."""
 
     key: str
@@ -428,8 +422,7 @@ def write_report(
 def report_index(data: ReportData, answers: dict[str, Any]) -> dict[str, Any]:
     """All of the page but texts: runs, charts, the table, and ``answers``, the index of those."""
     charts = [chart.document() for chart in report_charts(data)]
-    table = run_table(data).document()
-    return {**page_index(data), "charts": charts, "table": table, **answers}
+    return {**page_index(data), "charts": charts, "table": run_table(data), **answers}
 
 
 def _policy(scripts: list[str], styles: list[str]) -> str:

@@ -33,10 +33,7 @@ from dph.runs.evaluate.scores import SetScores
 def compare_sets(
     scores: Mapping[str, Mapping[str, SetScores]], *, seed: int
 ) -> dict[str, list[ComparisonRow]]:
-    """For each set greedy, mean and Pass@k of the runs that were evaluated on it, by run.
-
-    The first run that has the set is what the others are compared with.
-    """
+    """Greedy, mean and Pass@k of the runs on each set, against the first run that has the set."""
     found = {}
     for name in dict.fromkeys(name for of_run in scores.values() for name in of_run):
         runs = {run: {name: sets[name]} for run, sets in scores.items() if name in sets}
@@ -48,10 +45,7 @@ def compare_sets(
 def against_baselines(
     runs: Sequence["ReportRun"], comparison: Mapping[str, Sequence[ComparisonRow]], *, seed: int
 ) -> dict[str, list[ComparisonRow]]:
-    """The rows of each run against its own initial policy, by the run's key.
-
-    A run without one is compared as the table compares it.
-    """
+    """By run, its rows against its initial policy; without one, against the table's first run."""
     scores = {run.key: run.scores for run in runs}
     found = {}
     for run in runs:
@@ -65,10 +59,7 @@ def against_baselines(
 def bands_of(
     runs: Sequence["ReportRun"], comparison: Mapping[str, Sequence[ComparisonRow]], *, seed: int
 ) -> dict[str, dict[str, Band]]:
-    """By run and set, the band of its Pass@k minus that of its initial policy.
-
-    A run without one is compared as the table compares it.
-    """
+    """By run and set, the band of the same differences of Pass@k."""
     scores = {run.key: run.scores for run in runs}
     found: dict[str, dict[str, Band]] = {run.key: {} for run in runs if not run.is_base}
     for run in runs:
@@ -125,21 +116,17 @@ class ReportRun:
 
     @property
     def path(self) -> Path:
-        """Its directory."""
         return self.results.path
 
     @property
     def recipe(self) -> Recipe | None:
-        """Its method; an initial policy has none."""
         return None if self.is_base else self.results.recipe
 
     @property
     def evaluation(self) -> Mapping[str, Any] | None:
-        """Its ``evaluation.json``."""
         return self.results.evaluation
 
     def with_logs(self) -> "ReportRun":
-        """The same, with its log as it is now."""
         return self if self.is_base else replace(self, log=self.results.log_from_start())
 
 
@@ -149,9 +136,9 @@ class ReportData:
 
     ``comparison`` has the rows of a set against the first run that has it; ``against_own`` those of
     a run against its own initial policy, by key, and ``bands`` the band of that difference at all
-    k, by key and set. ``diagnoses`` holds the document of ``dph
-    diagnose`` for each run that has a baseline, by key; ``groups`` the runs that differ in their
-    seed alone; ``notes`` say what could not be shown, and why.
+    k, by key and set. ``diagnoses`` holds the document of ``dph diagnose`` for each run that has a
+    baseline, by key; ``groups`` the runs that differ in their seed only; ``notes`` say what could
+    not be shown, and why.
     """
 
     runs: Sequence[ReportRun]
@@ -169,12 +156,11 @@ class ReportData:
         return list(dict.fromkeys(name for run in self.runs for name in evaluated_sets(run)))
 
     def run(self, key: str) -> ReportRun:
-        """The run of that key."""
         return next(run for run in self.runs if run.key == key)
 
     @property
     def drawn(self) -> dict[str, tuple[str, Look]]:
-        """Label and look of every run and group of seeds, by key."""
+        """Label and look of every run, then of every group of seeds, by key."""
         of_runs = {run.key: (run.label, run.look) for run in self.runs}
         return of_runs | {group.key: (group.label, group.look) for group in self.groups}
 
@@ -211,10 +197,7 @@ def seed_groups(runs: Sequence[ReportRun]) -> list[SeedGroup]:
 
 
 def rows_over_seeds(key: str, of_seed: Sequence[Sequence[ComparisonRow]]) -> list[ComparisonRow]:
-    """The rows that every seed has as rows of ``key``, a mean each with its t-interval.
-
-    So is the difference; it is None where a seed has none.
-    """
+    """Means of the rows that every seed has, as rows of ``key``, with t-intervals."""
     found: dict[tuple[str, str], list[ComparisonRow]] = {}
     for row in (row for rows in of_seed for row in rows):
         found.setdefault((row.set_name, row.metric), []).append(row)

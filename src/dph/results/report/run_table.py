@@ -1,10 +1,10 @@
 """The table of runs: a line a run, and a line for the seeds of a method; scores, cost, settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from dph._base.files import read_json
 from dph.errors import DataError
@@ -24,140 +24,99 @@ _NOT_SHOWN = frozenset({"name", "method", "seed", "notes"})
 """Settings that are columns already, or names of places."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line of the table: a run, or the ``runs`` that differ only in their seed."""
-
-    key: str
-    label: str
-    path: str
-    runs: Sequence[str]
-    is_base: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class Cell(NamedTuple):
     """A value with its 95% interval, and its difference to the baseline with its own.
 
     Fractions, seconds, counts or texts, as the column says; None: not known. ``detail`` says more.
     """
 
-    value: float | str | None
-    interval: tuple[float, float] | None = None
+    value: float | str | None = None
+    low: float | None = None
+    high: float | None = None
     difference: float | None = None
-    difference_interval: tuple[float, float] | None = None
-    detail: str = ""
+    difference_low: float | None = None
+    difference_high: float | None = None
+    detail: str | None = None
+
+    def packed(self) -> list[Any] | None:
+        """For the page's scripts: what is missing at the end is left out."""
+        cells = [round(one, 6) if isinstance(one, float) else one for one in self]
+        while cells and cells[-1] is None:
+            cells.pop()
+        return cells or None
 
 
-UNKNOWN = Value(value=None)
+UNKNOWN = Cell()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableColumn:
-    """A column under the heading ``group``; ``word`` names the definition behind its "?"."""
+class Column:
+    """A column under the heading ``group``, cells by line; ``word`` names what its "?" explains."""
 
     key: str
     title: str
     group: str
     kind: Kind
-    values: Mapping[str, Value]
-    word: str = ""
+    cells: Mapping[str, Cell]
+    word: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunTable:
-    """Lines, columns with a value for each line, and the keys of columns shown at first.
+def run_table(data: ReportData) -> dict[str, Any]:
+    """The table for the page's scripts: cells in the order of the lines, all texts visible.
 
-    ``about`` says of each group what it was measured on, ``against`` what differences are to.
+    ``shown`` are the keys of the columns shown at first, ``about`` says of each group what it was
+    measured on, ``against`` what differences are to.
     """
-
-    lines: Sequence[Line]
-    columns: Sequence[TableColumn]
-    shown: Sequence[str]
-    about: Mapping[str, str]
-    against: str
-
-    def column(self, key: str) -> TableColumn:
-        return next(one for one in self.columns if one.key == key)
-
-    def document(self) -> dict[str, Any]:
-        """For the page's scripts: values in the order of the lines, texts with nothing hidden."""
-        columns = [
+    columns = [one for one in table_columns(data) if one.cells]
+    lines = [
+        {"key": run.key, "path": _place_of(run.path), "runs": [run.key], "is_base": run.is_base}
+        for run in data.runs
+    ]
+    lines += [
+        {"key": group.key, "path": "", "runs": list(group.runs), "is_base": False}
+        for group in data.groups
+    ]
+    about = {}
+    for name, rows in data.comparison.items():
+        of = data.run(rows[0].run).scores[name]
+        text = f"{len(of.problem_ids)} problems, {of.samples} samples each"
+        about[with_code_points(set_label(name))] = text
+    return {
+        "lines": [
+            line | {"label": with_code_points(label)}
+            for line, (label, _) in zip(lines, data.drawn.values(), strict=True)
+        ],
+        "columns": [
             {
                 "key": one.key,
                 "title": with_code_points(one.title),
                 "group": with_code_points(one.group),
                 "kind": one.kind,
                 "word": one.word,
-                "values": [_packed(one.values.get(line.key, UNKNOWN)) for line in self.lines],
+                "values": [one.cells.get(key, UNKNOWN).packed() for key in data.drawn],
             }
-            for one in self.columns
-        ]
-        return {
-            "lines": [asdict(one) | {"label": with_code_points(one.label)} for one in self.lines],
-            "columns": columns,
-            "shown": list(self.shown),
-            "about": {with_code_points(group): text for group, text in self.about.items()},
-            "against": with_code_points(self.against),
-        }
+            for one in columns
+        ],
+        "shown": _shown([one.key for one in columns], list(data.comparison)),
+        "about": about,
+        "against": with_code_points(_against(data)),
+    }
 
 
-def _packed(value: Value) -> list[Any] | None:
-    """value, lo, hi, difference, lo, hi, detail; what is missing at the end is left out."""
-    cells = [
-        value.value,
-        *(value.interval or (None, None)),
-        value.difference,
-        *(value.difference_interval or (None, None)),
-        value.detail or None,
-    ]
-    while cells and cells[-1] is None:
-        cells.pop()
-    return [round(one, 6) if isinstance(one, float) else one for one in cells] or None
-
-
-def run_table(data: ReportData) -> RunTable:
-    """The table of all runs."""
-    lines = [
-        Line(
-            key=run.key,
-            label=run.label,
-            path=_place_of(run.path),
-            runs=[run.key],
-            is_base=run.is_base,
-        )
-        for run in data.runs
-    ]
-    lines += [
-        Line(key=group.key, label=group.label, path="", runs=group.runs, is_base=False)
-        for group in data.groups
-    ]
+def table_columns(data: ReportData) -> list[Column]:
+    """All columns; one that is known of no line has no cells."""
     scores = [column for name in data.comparison for column in _score_columns(data, name)]
-    columns = [*scores, *_cost_columns(data), *_facts(data), *_settings(data)]
-    known = [one for one in columns if any(v.value not in (None, "") for v in one.values.values())]
-    return RunTable(
-        lines=lines,
-        columns=known,
-        shown=_shown(known, list(data.comparison)),
-        about={set_label(name): _about(data, name) for name in data.comparison},
-        against=_against(data),
-    )
+    return [*scores, *_cost_columns(data), *_facts(data), *_settings(data)]
 
 
-def _shown(columns: Sequence[TableColumn], sets: Sequence[str]) -> list[str]:
+def _shown(keys: Sequence[str], sets: Sequence[str]) -> list[str]:
     """First try, the largest Pass@k and the problems lost of every set that has room, then cost."""
-    keys = [one.key for one in columns]
     last = [key for key in ("cost/seconds", "cost/tokens") if key in keys]
     room, taken = MOST_SHOWN - len(last), set[str]()
     for metric in ("pass_at_", "greedy", "lost"):
         of_sets = ([key for key in keys if key.startswith(f"{name}/{metric}")] for name in sets)
         taken |= set([found[-1] for found in of_sets if found][: max(0, room - len(taken))])
     return [*(key for key in keys if key in taken), *last]
-
-
-def _about(data: ReportData, name: str) -> str:
-    of = data.run(data.comparison[name][0].run).scores[name]
-    return f"{len(of.problem_ids)} problems, {of.samples} samples each"
 
 
 def _against(data: ReportData) -> str:
@@ -171,7 +130,7 @@ def _against(data: ReportData) -> str:
     return ", ".join(f"{label} {where_of(name)}" for name, label in labels.items())
 
 
-def _score_columns(data: ReportData, name: str) -> Iterator[TableColumn]:
+def _score_columns(data: ReportData, name: str) -> Iterator[Column]:
     rows = data.comparison[name]
     samples = min(data.run(row.run).scores[name].samples for row in rows)
     titles = {"greedy": "first try", "mean": f"mean@{samples}"}
@@ -184,13 +143,13 @@ def _score_columns(data: ReportData, name: str) -> Iterator[TableColumn]:
     sets = {run.key: (run.evaluation or {}).get("sets", {}).get(name, {}) for run in data.runs}
     for metric, (title, kind) in _EVALUATED.items():
         values = {
-            key: Value(value=summary.get(metric), detail=_null(summary, metric))
+            key: Cell(summary.get(metric), detail=_null(summary, metric))
             for key, summary in sets.items()
         }
         yield _column(data, f"{name}/{metric}", (group, title), kind, values, metric)
     for change in ("lost", "gained"):
         values = {
-            key: Value(value=float(document["sets"][name]["counts"][change]))
+            key: Cell(float(document["sets"][name]["counts"][change]))
             for key, document in data.diagnoses.items()
             if name in document["sets"]
         }
@@ -198,14 +157,10 @@ def _score_columns(data: ReportData, name: str) -> Iterator[TableColumn]:
         yield _column(data, f"{name}/{change}", (group, title), "count", values, change)
 
 
-def _compared(row: ComparisonRow) -> Value:
+def _compared(row: ComparisonRow) -> Cell:
     apart = row.difference
-    return Value(
-        value=row.value,
-        interval=(row.lo, row.hi),
-        difference=apart and apart.mean,
-        difference_interval=apart and (apart.lo, apart.hi),
-    )
+    differences = (None, None, None) if apart is None else (apart.mean, apart.lo, apart.hi)
+    return Cell(row.value, row.lo, row.hi, *differences)
 
 
 _EVALUATED: Mapping[str, tuple[str, Kind]] = {
@@ -217,9 +172,9 @@ _EVALUATED: Mapping[str, tuple[str, Kind]] = {
 """Title and kind of what is taken from evaluation.json."""
 
 
-def _null(summary: Mapping[str, Any], metric: str) -> str:
+def _null(summary: Mapping[str, Any], metric: str) -> str | None:
     null = summary.get(f"{metric}_null")
-    return "" if null is None else f"a second draw of the initial policy: {100 * null:.1f}"
+    return None if null is None else f"a second draw of the initial policy: {100 * null:.1f}"
 
 
 def _column(
@@ -227,48 +182,47 @@ def _column(
     key: str,
     heading: tuple[str, str],
     kind: Kind,
-    values: Mapping[str, Value],
+    cells: Mapping[str, Cell],
     word: str = "",
-) -> TableColumn:
+) -> Column:
     """A column; the lines of seeds have means if it has a ``word``, else texts."""
     over = {
-        group.key: _over_seeds(group, values, kind) if word else _joined(group, values)
+        group.key: _over_seeds(group, cells, kind) if word else _joined(group, cells)
         for group in data.groups
     }
-    return TableColumn(
-        key=key, group=heading[0], title=heading[1], kind=kind, values={**values, **over}, word=word
-    )
+    every = {**cells, **over}
+    if all(cell.value in (None, "") for cell in every.values()):
+        every = {}
+    return Column(key=key, group=heading[0], title=heading[1], kind=kind, cells=every, word=word)
 
 
 _BOUNDS = {"percent": (0.0, 1.0), "number": (1.0, inf)}
 """Of means; counts and seconds are not negative."""
 
 
-def _over_seeds(group: SeedGroup, values: Mapping[str, Value], kind: Kind) -> Value:
+def _over_seeds(group: SeedGroup, cells: Mapping[str, Cell], kind: Kind) -> Cell:
     """The mean of the seeds' values and of their differences, with t-intervals over seeds."""
-    of = [values.get(key, UNKNOWN) for key in group.runs]
+    of = [cells.get(key, UNKNOWN) for key in group.runs]
     known = [one.value for one in of if isinstance(one.value, int | float)]
     if len(known) < len(of):
         return UNKNOWN
-    mean = mean_over_seeds(known)
+    mean, none = mean_over_seeds(known), (None, None)
+    ends = mean.interval(_BOUNDS.get(kind, (0.0, inf))) or none
     apart = [one.difference for one in of if one.difference is not None]
-    difference = mean_over_seeds(apart) if len(apart) == len(of) else None
-    return Value(
-        value=mean.mean,
-        interval=mean.interval(_BOUNDS.get(kind, (0.0, inf))),
-        difference=difference and difference.mean,
-        difference_interval=difference and difference.interval(),
-    )
+    if len(apart) < len(of):
+        return Cell(mean.mean, *ends)
+    difference = mean_over_seeds(apart)
+    return Cell(mean.mean, *ends, difference.mean, *(difference.interval() or none))
 
 
-def _joined(group: SeedGroup, values: Mapping[str, Value]) -> Value:
+def _joined(group: SeedGroup, cells: Mapping[str, Cell]) -> Cell:
     """The value of seeds that all have it; else all of them, as a text."""
-    of = list(dict.fromkeys(values[key].value for key in group.runs if key in values))
+    of = list(dict.fromkeys(cells[key].value for key in group.runs if key in cells))
     texts = (str(one) for one in of if one is not None)
-    return Value(value=of[0] if len(of) == 1 else ", ".join(texts))
+    return Cell(of[0] if len(of) == 1 else ", ".join(texts))
 
 
-def _cost_columns(data: ReportData) -> Iterator[TableColumn]:
+def _cost_columns(data: ReportData) -> Iterator[Column]:
     costs = {run.key: run_cost(run.path, run.recipe) for run in data.runs}
     kinds: dict[str, tuple[str, Kind]] = {
         "seconds": ("time", "duration"),
@@ -277,7 +231,7 @@ def _cost_columns(data: ReportData) -> Iterator[TableColumn]:
     }
     for what, (title, kind) in kinds.items():
         values = {
-            key: Value(value=getattr(cost, what) or None, detail=_by_stage(cost, what))
+            key: Cell(getattr(cost, what) or None, detail=_by_stage(cost, what) or None)
             for key, cost in costs.items()
         }
         heading = ("cost, all stages", title)
@@ -295,10 +249,10 @@ def _by_stage(cost: RunCost, what: str) -> str:
     return ", ".join(told)
 
 
-def _facts(data: ReportData) -> Iterator[TableColumn]:
+def _facts(data: ReportData) -> Iterator[Column]:
     facts = {run.key: _facts_of(run) for run in data.runs}
     for title in next(iter(facts.values()), {}):
-        values = {key: Value(value=of[title]) for key, of in facts.items()}
+        values = {key: Cell(of[title]) for key, of in facts.items()}
         kind: Kind = "count" if title in ("seed", "steps", "samples a problem") else "text"
         yield _column(data, f"run/{title.replace(' ', '_')}", ("run", title), kind, values)
 
@@ -307,8 +261,8 @@ def _facts_of(run: ReportRun) -> dict[str, float | str | None]:
     recipe, evaluation = run.recipe, run.evaluation or {}
     model = evaluation.get("model") if recipe is None else str(recipe.model.path)
     found = {
-        "method": recipe and method_label(recipe.method),
-        "seed": recipe and recipe.seed,
+        "method": method_label(recipe.method) if recipe else None,
+        "seed": recipe.seed if recipe else None,
         "steps": max((int(row["step"]) for row in run.log), default=None),
         "samples a problem": evaluation.get("samples"),
         "graded by": _verifiers(run),
@@ -325,9 +279,9 @@ def _place_of(path: Path) -> str:
     return str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)
 
 
-def _settings(data: ReportData) -> Iterator[TableColumn]:
+def _settings(data: ReportData) -> Iterator[Column]:
     for key, of_runs in differing_settings(data.runs).items():
-        values = {run: Value(value=with_code_points(text)) for run, text in of_runs.items()}
+        values = {run: Cell(with_code_points(text)) for run, text in of_runs.items()}
         yield _column(data, f"setting/{key}", ("settings that differ", key), "text", values)
 
 

@@ -231,10 +231,7 @@ class VerdictLine:
 
 
 def verdict_lines(data: ReportData) -> list[VerdictLine]:
-    """A line for every run with something to compare it with, ranked by what matters.
-
-    Seeds that are not evaluated yet are left out of their line, which says so.
-    """
+    """A line for every run that can be compared, ranked; it says which seeds are not evaluated."""
     if not data.comparison:
         return []
     grouped = {group.key: group.runs for group in data.groups}
@@ -273,10 +270,7 @@ def _baseline(data: ReportData, run: ReportRun) -> ReportRun:
 def of_seeds(
     data: ReportData, label: str, evaluated: Sequence[ReportRun], *, planned: int
 ) -> RunVerdict:
-    """Means over seeds; intervals speak of another seed, so few seeds have wide ones.
-
-    The verdict on a single run or seed is its own, with intervals over problems.
-    """
+    """Means over seeds with intervals over seeds; of a single seed, its own verdict."""
     each = [run_verdict(data, run) for run in evaluated]
     if len(each) == 1:
         return replace(each[0], run=label, planned=planned)
@@ -331,7 +325,7 @@ def _diagnosed(data: ReportData, run: ReportRun) -> DiagnosedRun:
 def _is_changed(of_set: Mapping[str, Any]) -> bool:
     """Whether anything on a set is more than two draws of one model would show."""
     counts, totals = of_set["counts"], of_set["totals"]
-    named = any(one["named"] for one in totals.values() if isinstance(one, Mapping))
+    named = any(one["named"] for one in totals.values())
     died = any(style["died"] for style in of_set["styles"])
     parts = (of_k["parts"]["total"] for of_k in of_set["pass_at_k"].values())
     clear = any(not part["ci95"][0] <= 0 <= part["ci95"][1] for part in parts)
