@@ -3,10 +3,13 @@
 PassAtKCallback(problems, "math").attach(trainer)
 """
 
+import copy
+import inspect
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +21,6 @@ from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback
 
 from dph._base.files import make_directory, write_json, write_text
 from dph._base.randomness import derived_seed
-from dph.engines.trl.releases import generated
 from dph.errors import CheckpointError, ModelError, SettingsError
 from dph.model.prompts import completion_text, encode_prompt, stop_token_ids
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
@@ -92,6 +94,62 @@ class TrainerSampler:
         if on_progress is not None:
             on_progress(len(rows))
         return found
+
+
+# TRL's generation. 1.12 and 1.13 take the size of a group from the trainer, later ones as an
+# argument; both understand a group of one (tests/engines/trl/test_contract.py).
+
+
+def generated(
+    trainer: Any, prompts: Sequence[Sequence[int]], parameters: SamplingParameters
+) -> list[list[int]]:
+    """One completion of each prompt by the trainer's own generation: vLLM's where it has vLLM.
+
+    Every process must call this equally often.
+    """
+    args, turns = trainer.args, trainer._generate_single_turn
+    own = {"num_generations": 1} if "num_generations" in inspect.signature(turns).parameters else {}
+    rows = args.per_device_train_batch_size * args.steps_per_generation
+    size = len(prompts) if trainer.use_vllm else rows
+    found: list[list[int]] = []
+    with _as_asked(trainer, parameters), _set(trainer, num_generations=1, num_generations_eval=1):
+        for start in range(0, len(prompts), size):
+            batch = [list(prompt) for prompt in prompts[start : start + size]]
+            completions, _ = turns(batch, None, {}, **own)
+            found += [[int(token) for token in ids] for ids in completions]
+    return found
+
+
+@contextmanager
+def _as_asked(trainer: Any, parameters: SamplingParameters) -> Iterator[None]:
+    """The trainer's generation with other parameters."""
+    asked = {"temperature": parameters.temperature, "top_p": parameters.top_p}
+    if trainer.use_vllm:
+        asked |= {"temperature": 0.0} if parameters.greedy else {}
+        length = {"max_completion_length": parameters.max_tokens}
+        with _set(trainer.vllm_generation, **asked, **length):
+            yield
+        return
+    asked["max_new_tokens"] = parameters.max_tokens
+    if parameters.greedy:  # do_sample=False would be filled in from the model's own config
+        asked["top_k"] = 1
+    config = copy.deepcopy(trainer.generation_config)
+    config.update(**asked)
+    changed = {**trainer.generation_kwargs, **asked}
+    with _set(trainer, generation_config=config, generation_kwargs=changed):
+        yield
+
+
+@contextmanager
+def _set(owner: Any, **values: Any) -> Iterator[None]:
+    before = {name: getattr(owner, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(owner, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(owner, name, value)
 
 
 class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
