@@ -126,8 +126,8 @@ def open_anchors(
     places = {name: settings[name].pool or Path(pool) for name in terms.anchors}
     opened = {}
     for place in set(places.values()):
-        pool = load_pool(place)
-        opened[place] = OpenPool(directory=place, manifest=pool.manifest, samples=pool.rehearsal)
+        found = load_pool(place)
+        opened[place] = OpenPool(directory=place, manifest=found.manifest, samples=found.rehearsal)
     return tuple(
         StoredAnchor(
             name=name,
