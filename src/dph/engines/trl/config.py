@@ -121,13 +121,13 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
                 )
 
     def to_dict(self) -> dict[str, Any]:
-        """As in transformers: what is saved and what trackers are told."""
+        """As in transformers: saved, and sent to trackers."""
         found: dict[str, Any] = super().to_dict()
         return {**found, "objective": self.terms.model_dump(mode="json", exclude_unset=True)}
 
     @property
     def terms(self) -> ObjectiveSettings:
-        """The objective that all engines share, complete."""
+        """The objective, complete."""
         assert isinstance(self.objective, ObjectiveSettings)
         return self.objective
 
@@ -148,7 +148,7 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
 
     @property
     def steps_per_rollout(self) -> float:
-        """Optimizer steps that share one rollout, before old samples are replaced."""
+        """Optimizer steps that share one rollout."""
         micro_steps = self.steps_per_generation * self.num_iterations
         return float(micro_steps / self.gradient_accumulation_steps)
 
@@ -224,7 +224,6 @@ def _require_whole_entropy(args: GRPOConfig, objective: ObjectiveSettings) -> No
 
 
 def own_advantage(objective: ObjectiveSettings) -> bool:
-    """Whether TRL has no such advantage, so that the trainer computes it."""
     return objective.advantage.kind != "group"
 
 

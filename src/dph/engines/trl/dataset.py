@@ -60,11 +60,7 @@ def problems_dataset(
 
 
 def problem_of_columns(problem_id: str, prompt: Any, answer: str) -> Problem:
-    """The problem of a row; what a verifier reads of it is the answer.
-
-    Raises:
-        DataError: ``answer`` is not a JSON object.
-    """
+    """The problem of a row; a verifier reads its answer."""
     try:
         fields = json.loads(answer)
     except (TypeError, ValueError) as error:
@@ -159,7 +155,7 @@ def reward_function(
 
 
 def told_rewards(problem_id: Sequence[str], verdicts: Sequence[Verdict]) -> list[float | None]:
-    """Rewards as TRL takes them; None where an answer, or its problem, could not be graded."""
+    """Rewards as TRL takes them; None if an answer, or its problem, could not be graded."""
     pairs = list(zip(problem_id, verdicts, strict=True))
     bad = {problem for problem, verdict in pairs if verdict.outcome is Outcome.BAD_GOLD}
     return [
@@ -169,7 +165,6 @@ def told_rewards(problem_id: Sequence[str], verdicts: Sequence[Verdict]) -> list
 
 
 def _text(completion: Any) -> str:
-    """The answer of a completion: text, or messages whose last one is the answer."""
     if isinstance(completion, str):
         return completion
     content = completion[-1]["content"]
@@ -244,7 +239,7 @@ def environment_class(
             return self._episode.said or None
 
         def _end(self, said: Sequence[Mapping[str, Any]], *, finished: bool) -> Verdict:
-            """Worth of the end: the last turn, if it is one and calls no tool, is an answer."""
+            """The verdict on the end: the last turn, if it calls no tool, is an answer."""
             last = said[-1]
             assert self._episode is not None
             with self._episode as episode:
@@ -261,7 +256,7 @@ def environment_class(
 
 
 def _tool(name: str, function: Any) -> Any:
-    """The tool as a method that TRL reads types and docstring of."""
+    """The tool as a method whose types and docstring TRL reads."""
     names = list(inspect.signature(function).parameters)[1:]
 
     @functools.wraps(function)

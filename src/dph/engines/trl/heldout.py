@@ -68,7 +68,7 @@ class TrainerSampler:
         on_progress: Callable[[int], None] | None = None,
         on_completion: Callable[[int, Completion], None] | None = None,
     ) -> list[list[Completion]]:
-        """Completions of each request; training's own random numbers stay as they are."""
+        """Completions of each request; training's own random numbers do not change."""
         accelerator, tokenizer = self.trainer.accelerator, self.trainer.processing_class
         device, stops = accelerator.device, parameters.stop_token_ids
         rows = [(i, n) for i, asked in enumerate(requests) for n in range(asked.samples)]
@@ -103,7 +103,7 @@ class TrainerSampler:
 def generated(
     trainer: Any, prompts: Sequence[Sequence[int]], parameters: SamplingParameters
 ) -> list[list[int]]:
-    """One completion of each prompt by the trainer's own generation: vLLM's where it has vLLM.
+    """One completion of each prompt by the trainer's own generation: vLLM's if it has vLLM.
 
     Every process must call this equally often.
     """
@@ -122,7 +122,6 @@ def generated(
 
 @contextmanager
 def _as_asked(trainer: Any, parameters: SamplingParameters) -> Iterator[None]:
-    """The trainer's generation with other parameters."""
     asked = {"temperature": parameters.temperature, "top_p": parameters.top_p}
     if trainer.use_vllm:
         asked |= {"temperature": 0.0} if parameters.greedy else {}
@@ -236,7 +235,7 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         return self
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Measure the policy that training begins with; after a resume, read what is known of it.
+        """Measure the policy that training begins with; after a resume, read what it measured.
 
         Raises:
             SettingsError: ``attach`` was not called, or the directory is that of another run.
@@ -254,12 +253,11 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         self._measure(state)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Measure where it is due."""
         if state.global_step % self._every == 0:
             self._measure(state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Measure the result, and say which share of the time all measurements took."""
+        """Measure the result, and log which share of the time all measurements took."""
         if state.global_step % self._every and state.global_step != self._first:
             self._measure(state)
         share = self._seconds / (time.perf_counter() - self._began)
@@ -338,7 +336,7 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         return RunDirectory(self._out or Path(self._trainer.args.output_dir))
 
     def _go_on(self, state: Any) -> None:
-        """Begin a run's files, or take up those of the run that is resumed."""
+        """Begin the files of a run, or continue those of the run that is resumed."""
         place, self._base = self._place, None
         if place.recipe_file.exists():
             raise SettingsError(f"{place.path} is a run of `dph run`: name another directory (out)")
@@ -367,7 +365,6 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         )
 
     def _written(self, table: pa.Table, step: int) -> dict[str, float]:
-        """Write a measurement; its numbers."""
         place = self._place
         if step == 0:
             self._base = table
@@ -403,7 +400,7 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
 
 
 def _can_sample_here(trainer: Any, model: Any) -> bool:
-    """True if this package's sampler draws from the trainer's distributions."""
+    """Whether this package's sampler draws from the trainer's distributions."""
     args = trainer.args
     sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
     virtual = is_peft_model(model) and model.active_peft_config.is_prompt_learning

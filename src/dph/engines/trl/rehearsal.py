@@ -90,7 +90,7 @@ class MicroSteps:
         self._micro = 0
 
     def next(self, step: int, micros: int) -> int:
-        """The index, from 0, of the micro-step that begins now in ``step``."""
+        """The index, from 0, of the micro-step of ``step`` that begins now."""
         same = step == self._step
         self._micro = (self._micro + 1) % micros if same else 0
         self._step = step
@@ -141,7 +141,6 @@ def open_anchors(
 
 
 def pools_of(anchors: Sequence[StoredAnchor]) -> list[OpenPool]:
-    """The pools of the anchors, each once."""
     return list({id(anchor.pool): anchor.pool for anchor in anchors}.values())
 
 
@@ -161,7 +160,6 @@ def rehearse(
     temperature: float,
     pad_id: int,
 ) -> Rehearsed:
-    """Score the stored answers with the training forward and reduce the divergence over them."""
     scores = completion_scores(
         model,
         [row.prompt_ids for row in share.rows],
@@ -225,12 +223,7 @@ class StartChecks(TrainerCallback):  # type: ignore[misc]
         self._trainer = trainer
 
     def on_train_begin(self, args: DPHConfig, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Compare log-probs with the pool's at step 0; later, the step with the rollouts.
-
-        Raises:
-            PoolError: the stored log-probs are not the policy's.
-            CheckpointError: a resume in the middle of a rollout.
-        """
+        """Compare log-probs with the pool's at step 0; later, the step with the rollouts."""
         trainer = self._trainer
         if state.global_step:
             _require_whole_rollouts(args, state.global_step)
@@ -248,7 +241,6 @@ class StartChecks(TrainerCallback):  # type: ignore[misc]
 
 
 def _require_whole_rollouts(args: DPHConfig, step: int) -> None:
-    """Refuse to resume between two optimizer steps that share a rollout."""
     per_rollout = args.steps_per_rollout
     if not (step / per_rollout).is_integer():
         raise CheckpointError(

@@ -96,11 +96,10 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
 
     @property
     def pad_id(self) -> int:
-        """The token that fills up rows of different lengths."""
         return int(self.processing_class.pad_token_id)
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:
-        """TRL's micro-batch; of a new rollout, micro-batches of whole groups if those share."""
+        """TRL's micro-batch; if prompts are shared, a new rollout's hold whole groups."""
         before = self._buffered_inputs
         inputs = super()._prepare_inputs(generation_batch)
         if not self.shared_prompts or self._buffered_inputs is before:
@@ -111,18 +110,18 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         return self._buffered_inputs[self._step % len(self._buffered_inputs)]
 
     def _get_per_token_logps_and_entropies(self, *rows: Any, **keywords: Any) -> Any:
-        """TRL's log-probs, entropies and loss of routers; or the first two if prompts share."""
+        """TRL's log-probs, entropies and loss of routers; only the first two if prompts share."""
         if self.shared_prompts:
             return shared_scores(self, *rows, **keywords)
         return super()._get_per_token_logps_and_entropies(*rows, **keywords)
 
     def _calculate_rewards(self, *arguments: Any, **keywords: Any) -> Tensor:
-        """TRL's rewards, of all processes; remembered until the advantages are made of them."""
+        """TRL's rewards of all processes, kept until the advantages are made of them."""
         self._rewards = super()._calculate_rewards(*arguments, **keywords)
         return self._rewards
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
-        """TRL's batch, with the advantages of the objective where TRL does not have them."""
+        """TRL's batch, with the advantages of the objective if TRL lacks them."""
         batch = super()._generate_and_score_completions(inputs)
         if self.own_advantage is None:
             return batch
@@ -225,9 +224,6 @@ def read_logprobs(trainer: Any, batch: Mapping[str, Tensor], *, samples: int) ->
 
     They are TRL's old log-probs if it computes any, otherwise those of one more forward: TRL
     leaves them out if every sample is used before the weights move.
-
-    Raises:
-        SettingsError: the batch holds images, which that forward does not read.
     """
     if "pixel_values" in batch:
         raise SettingsError(
