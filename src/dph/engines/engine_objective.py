@@ -28,9 +28,9 @@ def engine_objective(
     Args:
         given: the section as a table, as JSON text, or the path of a recipe that has it. It is
             the whole objective: without it, and without a method, ``DEFAULT`` is.
-        method: a named method, whose settings lie under the others.
-        beside: keys of the section that stand outside of it, short names above all (``eta``);
-            None is "not given".
+        method: a named method, whose settings ``given`` overrides.
+        beside: keys of the section from outside it, mostly short names (``eta``); None is "not
+            given".
     """
     flat = {name: value for name, value in (beside or {}).items() if value is not None}
     try:
@@ -112,7 +112,7 @@ def _joined(table: Mapping[str, Any], more: Mapping[str, Any], place: str) -> di
 
 
 def _in_the_words_given(message: str, flat: Mapping[str, Any]) -> str:
-    """``eta`` instead of ``anchors.rehearsal.weight``, where the former was written."""
+    """``eta`` instead of ``anchors.rehearsal.weight``, if the former was written."""
     for name, path in SHORTHAND.items():
         if name in flat:
             message = message.replace(".".join(path), name)

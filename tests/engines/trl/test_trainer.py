@@ -7,7 +7,7 @@ import torch
 from peft import LoraConfig
 from trl import GRPOTrainer
 
-from dph.engines.trl.checks import require_pool_of_model
+from dph.engines.trl.rehearsal import require_pool_of_model
 from dph.engines.trl.trainer import METRICS
 from dph.errors import CheckpointError, ModelError, PoolError, SettingsError
 from dph.runs.presample.pool import load_pool
@@ -153,11 +153,7 @@ def test_settings_of_plain_grpo_and_a_processor_of_images_are_refused(directory)
     (anchor,) = (trainer := make_trainer(args)).anchors
     with pytest.raises(ModelError, match="must be a tokenizer, got object"):
         require_pool_of_model(
-            anchor.pool.manifest,
-            anchor.pool.directory,
-            model=trainer.model,
-            processing_class=object(),
-            args=args,
+            anchor.pool, model=trainer.model, processing_class=object(), args=args
         )
 
 

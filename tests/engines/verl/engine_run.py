@@ -31,7 +31,7 @@ from dph.engines.verl.mixing import (
     row_scales,
 )
 from dph.engines.verl.rows import SCALES, STORED, answer_rows, jagged, spread, stored_rows
-from dph.engines.verl.terms import OWN_SURROGATE
+from dph.engines.verl.settings import OWN_SURROGATE
 from dph.recipe import ObjectiveSettings
 from engines.verl.rows import (
     FAR,

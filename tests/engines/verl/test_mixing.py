@@ -10,8 +10,7 @@ from transfer_queue import KVBatchMeta
 from verl.utils import tensordict_utils as tu
 
 from dph.engines.verl import mixing, scoring
-from dph.engines.verl.fitting import open_stored
-from dph.engines.verl.mixing import MixingActors, stored_digest
+from dph.engines.verl.mixing import MixingActors, open_stored, stored_digest
 from dph.engines.verl.rows import answer_rows
 from dph.engines.verl.settings import TrainSettings
 from dph.errors import PoolError

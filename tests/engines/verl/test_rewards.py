@@ -12,8 +12,13 @@ from verl.trainer.ppo.reward import get_custom_reward_fn
 
 from dph._base.randomness import derived_seed
 from dph.engines.verl import reward_manager as reward_function
-from dph.engines.verl.fitting import require_prompts_fit
-from dph.engines.verl.prompts import SingleTurn, problem_of_fields, prompt_ids, stop_ids
+from dph.engines.verl.prompts import (
+    SingleTurn,
+    problem_of_fields,
+    prompt_ids,
+    require_prompts_fit,
+    stop_ids,
+)
 from dph.engines.verl.reward_manager import DPHRewardManager
 from dph.engines.verl.settings import SharedSettings
 from dph.errors import DataError, SettingsError

@@ -12,8 +12,7 @@ from dph.engines.stages.verl_command import (
     presample_overrides,
     train_overrides,
 )
-from dph.engines.verl.settings import presample_settings, train_settings
-from dph.engines.verl.terms import apply_terms
+from dph.engines.verl.settings import apply_terms, presample_settings, train_settings
 from dph.recipe import load_recipe, save_recipe
 from dph.runs.directory import read_metrics
 from engines.verl.session import CPU, dph_run

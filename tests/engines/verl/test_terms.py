@@ -3,8 +3,7 @@
 import pytest
 from omegaconf import OmegaConf
 
-from dph.engines.verl.settings import train_settings
-from dph.engines.verl.terms import OWN_SURROGATE, apply_terms, own_penalties
+from dph.engines.verl.settings import OWN_SURROGATE, apply_terms, own_penalties, train_settings
 from dph.errors import SettingsError
 from own_advantage import COMPARING, RELATIVE
 from own_terms import CONFIDENT, PLAIN, READING

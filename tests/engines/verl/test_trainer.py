@@ -8,8 +8,7 @@ from omegaconf import OmegaConf
 
 from dph._base.files.rows import read_rows
 from dph.engines.verl import trainer as module
-from dph.engines.verl.fitting import open_stored, require_fitting_pool
-from dph.engines.verl.mixing import MixingActors
+from dph.engines.verl.mixing import MixingActors, open_stored, require_fitting_pool
 from dph.engines.verl.settings import train_settings
 from dph.errors import PoolError, SettingsError
 from dph.records import Problem

@@ -82,8 +82,8 @@ def require_possible(job: RunJob) -> None:
 def commands_text(job: RunJob) -> str:
     """The commands as text for a shell, one setting a line; nothing is started.
 
-    The engine need not be installed: the commands may be for another machine, and their Python is
-    the one on its ``PATH`` then.
+    The engine need not be installed: the commands may be for another machine, whose ``PATH`` then
+    has their Python.
     """
     installed = find_spec("verl") is not None
     require_possible(job)
@@ -279,7 +279,6 @@ class StepLog:
     _read: int = field(default=0, init=False)
 
     def follow(self) -> None:
-        """Take in the lines that have come since the last call."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
@@ -288,9 +287,10 @@ class StepLog:
         self._read += len(whole) + len(newline)
         for line in filter(bytes.strip, whole.splitlines()):
             row = json.loads(line)
-            metrics = {"step": int(row["step"]), **step_of_verl(row["data"], self.recipe)}
+            step = int(row["step"])
+            metrics = {"step": step, **step_of_verl(row["data"], self.recipe)}
             self.metrics.write(metrics)
-            self.trackers.log(metrics, step=metrics["step"])
+            self.trackers.log(metrics, step=step)
             self.on_step(metrics)
 
 

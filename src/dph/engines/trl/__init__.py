@@ -16,8 +16,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from dph.engines.trl.config import DPHConfig
-from dph.engines.trl.dataset import problems_dataset, reward_function
-from dph.engines.trl.factory import trainer_arguments
+from dph.engines.trl.dataset import problems_dataset, reward_function, trainer_arguments
 from dph.engines.trl.heldout import PassAtKCallback
 from dph.engines.trl.trainer import DPHTrainer
 

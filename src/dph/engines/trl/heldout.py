@@ -3,10 +3,13 @@
 PassAtKCallback(problems, "math").attach(trainer)
 """
 
+import copy
+import inspect
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +21,6 @@ from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback
 
 from dph._base.files import make_directory, write_json, write_text
 from dph._base.randomness import derived_seed
-from dph.engines.trl.releases import generated
 from dph.errors import CheckpointError, ModelError, SettingsError
 from dph.model.prompts import completion_text, encode_prompt, stop_token_ids
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
@@ -66,7 +68,7 @@ class TrainerSampler:
         on_progress: Callable[[int], None] | None = None,
         on_completion: Callable[[int, Completion], None] | None = None,
     ) -> list[list[Completion]]:
-        """Completions of each request; training's own random numbers stay as they are."""
+        """Completions of each request; training's own random numbers do not change."""
         accelerator, tokenizer = self.trainer.accelerator, self.trainer.processing_class
         device, stops = accelerator.device, parameters.stop_token_ids
         rows = [(i, n) for i, asked in enumerate(requests) for n in range(asked.samples)]
@@ -92,6 +94,61 @@ class TrainerSampler:
         if on_progress is not None:
             on_progress(len(rows))
         return found
+
+
+# TRL's generation. 1.12 and 1.13 take the size of a group from the trainer, later ones as an
+# argument; both understand a group of one (tests/engines/trl/test_contract.py).
+
+
+def generated(
+    trainer: Any, prompts: Sequence[Sequence[int]], parameters: SamplingParameters
+) -> list[list[int]]:
+    """One completion of each prompt by the trainer's own generation: vLLM's if it has vLLM.
+
+    Every process must call this equally often.
+    """
+    args, turns = trainer.args, trainer._generate_single_turn
+    own = {"num_generations": 1} if "num_generations" in inspect.signature(turns).parameters else {}
+    rows = args.per_device_train_batch_size * args.steps_per_generation
+    size = len(prompts) if trainer.use_vllm else rows
+    found: list[list[int]] = []
+    with _as_asked(trainer, parameters), _set(trainer, num_generations=1, num_generations_eval=1):
+        for start in range(0, len(prompts), size):
+            batch = [list(prompt) for prompt in prompts[start : start + size]]
+            completions, _ = turns(batch, None, {}, **own)
+            found += [[int(token) for token in ids] for ids in completions]
+    return found
+
+
+@contextmanager
+def _as_asked(trainer: Any, parameters: SamplingParameters) -> Iterator[None]:
+    asked = {"temperature": parameters.temperature, "top_p": parameters.top_p}
+    if trainer.use_vllm:
+        asked |= {"temperature": 0.0} if parameters.greedy else {}
+        length = {"max_completion_length": parameters.max_tokens}
+        with _set(trainer.vllm_generation, **asked, **length):
+            yield
+        return
+    asked["max_new_tokens"] = parameters.max_tokens
+    if parameters.greedy:  # do_sample=False would be filled in from the model's own config
+        asked["top_k"] = 1
+    config = copy.deepcopy(trainer.generation_config)
+    config.update(**asked)
+    changed = {**trainer.generation_kwargs, **asked}
+    with _set(trainer, generation_config=config, generation_kwargs=changed):
+        yield
+
+
+@contextmanager
+def _set(owner: Any, **values: Any) -> Iterator[None]:
+    before = {name: getattr(owner, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(owner, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(owner, name, value)
 
 
 class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
@@ -178,7 +235,7 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         return self
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Measure the policy that training begins with; after a resume, read what is known of it.
+        """Measure the policy that training begins with; after a resume, read what it measured.
 
         Raises:
             SettingsError: ``attach`` was not called, or the directory is that of another run.
@@ -196,12 +253,11 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         self._measure(state)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Measure where it is due."""
         if state.global_step % self._every == 0:
             self._measure(state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Measure the result, and say which share of the time all measurements took."""
+        """Measure the result, and log which share of the time all measurements took."""
         if state.global_step % self._every and state.global_step != self._first:
             self._measure(state)
         share = self._seconds / (time.perf_counter() - self._began)
@@ -280,7 +336,7 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         return RunDirectory(self._out or Path(self._trainer.args.output_dir))
 
     def _go_on(self, state: Any) -> None:
-        """Begin a run's files, or take up those of the run that is resumed."""
+        """Begin the files of a run, or continue those of the run that is resumed."""
         place, self._base = self._place, None
         if place.recipe_file.exists():
             raise SettingsError(f"{place.path} is a run of `dph run`: name another directory (out)")
@@ -309,7 +365,6 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         )
 
     def _written(self, table: pa.Table, step: int) -> dict[str, float]:
-        """Write a measurement; its numbers."""
         place = self._place
         if step == 0:
             self._base = table
@@ -345,7 +400,7 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
 
 
 def _can_sample_here(trainer: Any, model: Any) -> bool:
-    """True if this package's sampler draws from the trainer's distributions."""
+    """Whether this package's sampler draws from the trainer's distributions."""
     args = trainer.args
     sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
     virtual = is_peft_model(model) and model.active_peft_config.is_prompt_learning

@@ -1,25 +1,32 @@
-"""One micro-step of rehearsal: stored answers under the policy, as the objective's own term."""
+"""One micro-step of rehearsal: stored answers under the policy, as the objective's own term.
+
+Before the first step, the pools are checked against the model.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
-from transformers import PreTrainedModel
+from accelerate.utils import is_peft_model
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
+from dph.engines.trl.config import DPHConfig
+from dph.errors import CheckpointError, ModelError
 from dph.loss.divergences import Divergence
 from dph.loss.objectives import LossBatch, Reduction, anchor_term, row_weights, weighted_sum
 from dph.model.forward.logprobs import completion_scores
+from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
 from dph.recipe import ObjectiveSettings
 from dph.runs.objective import make_objective
-from dph.runs.presample.manifest import Manifest
+from dph.runs.presample.manifest import Manifest, require_policy
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.tables import RehearsalSample
+from dph.runs.train.policy_rows import require_reference
 from dph.runs.train.rows import Drawing, drawing_of, length_of, stored_of_step
-from dph.runs.train.updating import padded
-
-# Which stored answers a process works on: a function of the seed, the step and its place.
+from dph.runs.train.updating import TrainingForward, padded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +66,9 @@ def rehearsal_share(
     """The part of optimizer step ``step`` (from 1) that falls to ``place``.
 
     The step's answers are those that the package's own loop draws for (``seed``, ``step``); they
-    are dealt out to the ranks first and each rank's to its micro-steps. Where fewer answers than
-    places are left, a place gets the first answer with weight 0: every process runs as many
-    forwards as the others, which sharded models need.
+    are dealt out to the ranks first and each rank's to its micro-steps. If there are fewer answers
+    than places, a place gets the first answer with weight 0: every process must run as many
+    forwards as the others, for sharded models.
     """
     rows = stored_of_step(samples, drawing, step, seed=seed)
     lengths = torch.tensor([length_of(row) for row in rows])
@@ -83,19 +90,16 @@ class MicroSteps:
         self._micro = 0
 
     def next(self, step: int, micros: int) -> int:
-        """The index, from 0, of the micro-step that begins now in ``step``."""
+        """The index, from 0, of the micro-step of ``step`` that begins now."""
         same = step == self._step
         self._micro = (self._micro + 1) % micros if same else 0
         self._step = step
         return self._micro
 
 
-# The anchors of a run with their stored answers.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenPool:
-    """A pool: what it was made from, and its answers."""
+    """A pool that stored answers are taken from."""
 
     directory: Path
     manifest: Manifest
@@ -116,15 +120,14 @@ class StoredAnchor:
 def open_anchors(
     objective: ObjectiveSettings, *, pool: str, per_step: int
 ) -> tuple[StoredAnchor, ...]:
-    """Every anchor that weighs anything; a pool that serves several of them is read once.
-
-    Raises:
-        PoolError: a pool is missing or damaged.
-    """
+    """Every anchor with a weight; a pool that serves several of them is read once."""
     terms = make_objective(objective)
     settings = objective.active_anchors
     places = {name: settings[name].pool or Path(pool) for name in terms.anchors}
-    opened = {place: _open(place) for place in set(places.values())}
+    opened = {}
+    for place in set(places.values()):
+        found = load_pool(place)
+        opened[place] = OpenPool(directory=place, manifest=found.manifest, samples=found.rehearsal)
     return tuple(
         StoredAnchor(
             name=name,
@@ -138,13 +141,7 @@ def open_anchors(
 
 
 def pools_of(anchors: Sequence[StoredAnchor]) -> list[OpenPool]:
-    """The pools of the anchors, each once."""
     return list({id(anchor.pool): anchor.pool for anchor in anchors}.values())
-
-
-def _open(place: Path) -> OpenPool:
-    pool = load_pool(place)
-    return OpenPool(directory=place, manifest=pool.manifest, samples=pool.rehearsal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +160,6 @@ def rehearse(
     temperature: float,
     pad_id: int,
 ) -> Rehearsed:
-    """Score the stored answers with the training forward and reduce the divergence over them."""
     scores = completion_scores(
         model,
         [row.prompt_ids for row in share.rows],
@@ -189,3 +185,68 @@ def rehearse(
         loss=anchor_term(batch, divergence),
         log_ratio=weighted_sum(gap, scores.mask, batch.weights),
     )
+
+
+# Checks before the first step: the pool is this model's, and TRL can resume here.
+
+CHECK_TOKENS = 16384
+"""Padded tokens of one forward when the pool's log-probs are compared."""
+
+
+def require_pool_of_model(
+    pool: OpenPool, *, model: nn.Module, processing_class: object, args: DPHConfig
+) -> None:
+    """Refuse a pool of another model, tokenizer, temperature or precision.
+
+    Weights below an adapter are not compared by fingerprint, since PEFT renames them; the
+    log-probs at step 0 tell.
+    """
+    if not isinstance(processing_class, PreTrainedTokenizerBase):
+        raise ModelError(
+            "stored answers are only text, so the processing class must be a tokenizer, got "
+            f"{type(processing_class).__name__}"
+        )
+    require_policy(
+        pool.directory,
+        pool.manifest,
+        tokenizer_fingerprint=tokenizer_fingerprint(processing_class),
+        temperature=args.temperature,
+        dtype=args.precision,
+        model_fingerprint=None if is_peft_model(model) else weight_fingerprint(model),
+    )
+
+
+class StartChecks(TrainerCallback):  # type: ignore[misc]
+    """Looks at the weights that training starts from, which a checkpoint may have replaced."""
+
+    def __init__(self, trainer: Any) -> None:
+        self._trainer = trainer
+
+    def on_train_begin(self, args: DPHConfig, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Compare log-probs with the pool's at step 0; later, the step with the rollouts."""
+        trainer = self._trainer
+        if state.global_step:
+            _require_whole_rollouts(args, state.global_step)
+            return
+        forward = TrainingForward(
+            model=trainer.accelerator.unwrap_model(trainer.model),
+            pad_id=trainer.pad_id,
+            temperature=args.temperature,
+            dtype=args.precision,
+            token_budget=CHECK_TOKENS,
+            max_tokens=trainer.max_completion_length,
+        )
+        for pool in pools_of(trainer.anchors):
+            require_reference(pool.samples, forward)
+
+
+def _require_whole_rollouts(args: DPHConfig, step: int) -> None:
+    per_rollout = args.steps_per_rollout
+    if not (step / per_rollout).is_integer():
+        raise CheckpointError(
+            f"the checkpoint is of step {step}, in the middle of a rollout of {per_rollout:g} "
+            "optimizer steps (steps_per_generation * num_iterations / "
+            "gradient_accumulation_steps): TRL would draw the rollout again with different "
+            f"weights. Resume from a step that is a multiple of {per_rollout:g} (set save_steps "
+            "so), or use `dph train`, which saves whole rollouts and resumes to the bit"
+        )

@@ -34,7 +34,6 @@ def refuse_settings(args: DPHConfig) -> None:
 
 
 def refuse_trainer(trainer: Any) -> None:
-    """Refuse a model, or a way to run it, under which prompts cannot be shared."""
     model, tokenizer = _core(trainer.model), trainer.processing_class
     adapters = trainer.model.peft_config.values() if model is not trainer.model else ()
     kinds = {getattr(a.peft_type, "value", a.peft_type) for a in adapters} - {"LORA"}
@@ -148,7 +147,7 @@ def _within(ddp: Any, ids: Tensor, compute: Callable[[], Any]) -> Any:
 
 
 def regrouped(batches: Sequence[dict[str, Any]], window: int) -> list[dict[str, Any]]:
-    """The micro-batches, the rows of a prompt next to each other in every ``window`` of them."""
+    """The micro-batches, with the rows of a prompt together in every ``window`` of them."""
     found: list[dict[str, Any]] = []
     for start in range(0, len(batches), window):
         part = batches[start : start + window]

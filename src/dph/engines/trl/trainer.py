@@ -1,33 +1,34 @@
 """``trl.GRPOTrainer`` with the objective of a recipe.
 
 Three methods of TRL are overridden: ``compute_loss`` adds the anchors, and the two that make
-rewards and then advantages let an advantage that TRL does not have take the place of its own. Two
-more, for log-probs and micro-batches, do nothing but TRL's unless prompts are shared.
+rewards and advantages let an advantage that TRL lacks replace its own. Two more, for log-probs and
+micro-batches, are TRL's unless prompts are shared.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from trl import GRPOTrainer
 
-from dph.engines.trl.checks import StartChecks, require_pool_of_model
-from dph.engines.trl.config import DPHConfig
+from dph.engines.trl.config import DPHConfig, own_advantage
 from dph.engines.trl.rehearsal import (
     MicroStep,
     MicroSteps,
     Share,
+    StartChecks,
     StoredAnchor,
     open_anchors,
     pools_of,
     rehearsal_share,
     rehearse,
+    require_pool_of_model,
 )
 from dph.engines.trl.shared import refuse_settings, refuse_trainer, regrouped, shared_scores
-from dph.engines.trl.terms import all_advantages, own_advantage, read_logprobs
 from dph.errors import SettingsError
-from dph.loss.objectives import AnyAdvantage, reads_of
+from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages, reads_of
 from dph.recipe.aliases import REHEARSAL
 from dph.recipe.terms import LOGPROBS
 from dph.runs.objective import make_objective
@@ -84,38 +85,21 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         if shared_prompts:
             refuse_trainer(self)
         if self.anchors:
-            self._check_pools(args)
+            for pool in pools_of(self.anchors):  # by what made them; later by log-probs
+                require_pool_of_model(
+                    pool, model=self.model, processing_class=self.processing_class, args=args
+                )
+            self.add_callback(StartChecks(self))
         self._micro_steps = MicroSteps()
         self._step_sums = torch.zeros(len(self.anchors), 2)
         self._rewards = torch.zeros(0)
 
-    def _check_pools(self, args: DPHConfig) -> None:
-        """Compare the pools with the model, now by what made them, later by log-probs."""
-        pools = pools_of(self.anchors)
-        for pool in pools:
-            require_pool_of_model(
-                pool.manifest,
-                pool.directory,
-                model=self.model,
-                processing_class=self.processing_class,
-                args=args,
-            )
-        self.add_callback(
-            StartChecks(
-                [pool.samples for pool in pools],
-                lambda: self.accelerator.unwrap_model(self.model),
-                pad_id=self.pad_id,
-                max_tokens=self.max_completion_length,
-            )
-        )
-
     @property
     def pad_id(self) -> int:
-        """The token that fills up rows of different lengths."""
         return int(self.processing_class.pad_token_id)
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:
-        """TRL's micro-batch; of a new rollout, micro-batches of whole groups if those share."""
+        """TRL's micro-batch; if prompts are shared, a new rollout's hold whole groups."""
         before = self._buffered_inputs
         inputs = super()._prepare_inputs(generation_batch)
         if not self.shared_prompts or self._buffered_inputs is before:
@@ -126,18 +110,18 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         return self._buffered_inputs[self._step % len(self._buffered_inputs)]
 
     def _get_per_token_logps_and_entropies(self, *rows: Any, **keywords: Any) -> Any:
-        """TRL's log-probs, entropies and loss of routers; or the first two if prompts share."""
+        """TRL's log-probs, entropies and loss of routers; only the first two if prompts share."""
         if self.shared_prompts:
             return shared_scores(self, *rows, **keywords)
         return super()._get_per_token_logps_and_entropies(*rows, **keywords)
 
     def _calculate_rewards(self, *arguments: Any, **keywords: Any) -> Tensor:
-        """TRL's rewards, of all processes; remembered until the advantages are made of them."""
+        """TRL's rewards of all processes, kept until the advantages are made of them."""
         self._rewards = super()._calculate_rewards(*arguments, **keywords)
         return self._rewards
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
-        """TRL's batch, with the advantages of the objective where TRL does not have them."""
+        """TRL's batch, with the advantages of the objective if TRL lacks them."""
         batch = super()._generate_and_score_completions(inputs)
         if self.own_advantage is None:
             return batch
@@ -210,3 +194,56 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         for anchor, values, count in zip(self.anchors, means, tokens, strict=True):
             for name, value in zip(_MEASURED, (*values, float(count)), strict=True):
                 self._metrics["train"][f"{anchor.name}/{name}"].append(value)
+
+
+def all_advantages(
+    advantage: AnyAdvantage,
+    rewards: Tensor,
+    weights: Tensor,
+    *,
+    samples: int,
+    read: GroupSamples | None = None,
+) -> Tensor:
+    """One advantage for each sample of all processes, in the order of ``rewards``.
+
+    ``rewards`` have a row for each sample and a column for each reward function, NaN if it
+    returned None. ``read`` is what the term reads of the same samples, in groups.
+
+    Computed as: TRL's weighted sum over reward functions, then ``advantage`` of every group of
+    ``samples`` consecutive rows. A sample for which all functions returned None could not be
+    graded and does not belong to its group.
+    """
+    graded = ~torch.isnan(rewards).all(dim=1)
+    total = (rewards * weights.to(rewards.device)).nansum(dim=1)
+    found = graded_advantages(advantage, total.view(-1, samples), graded.view(-1, samples), read)
+    return found.flatten()
+
+
+def read_logprobs(trainer: Any, batch: Mapping[str, Tensor], *, samples: int) -> GroupSamples:
+    """Sums of log-probs (nats) and lengths of all processes' samples, in groups.
+
+    They are TRL's old log-probs if it computes any, otherwise those of one more forward: TRL
+    leaves them out if every sample is used before the weights move.
+    """
+    if "pixel_values" in batch:
+        raise SettingsError(
+            "objective.advantage reads the log-probs of samples, which works only for text; this "
+            "batch has images"
+        )
+    mask = batch["completion_mask"]
+    if "tool_mask" in batch:
+        mask = mask * batch["tool_mask"]
+    logprobs = batch.get("old_per_token_logps")
+    if logprobs is None:
+        with torch.no_grad():
+            logprobs = trainer._get_per_token_logps_and_entropies(
+                trainer.model,
+                torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
+                torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
+                batch["completion_ids"].shape[1],
+                batch_size=trainer.args.per_device_train_batch_size,
+            )[0]
+    sums = torch.where(mask.bool(), logprobs, 0.0).sum(dim=1)
+    together = trainer.accelerator.gather(sums).view(-1, samples)
+    lengths = trainer.accelerator.gather(mask.sum(dim=1)).view(-1, samples)
+    return GroupSamples(logprobs=together.float(), lengths=lengths.long().clamp(min=1))

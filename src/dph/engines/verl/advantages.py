@@ -37,7 +37,7 @@ class ScoredAnswer:
 
 
 def group_values(advantage: AnyAdvantage, answers: Sequence[ScoredAnswer]) -> list[float]:
-    """The advantage of every answer, in order; 0 for those that could not be graded."""
+    """The advantage of every answer; 0 for those that could not be graded."""
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for index, answer in enumerate(answers):
         groups[answer.group].append(index)
@@ -65,13 +65,10 @@ def group_values(advantage: AnyAdvantage, answers: Sequence[ScoredAnswer]) -> li
 def replace_advantages(
     batch: KVBatchMeta, advantage: AnyAdvantage, *, rewards: str, everywhere: bool
 ) -> int:
-    """Write ``advantage`` over what verl computed; returns how many answers were not graded.
+    """Write ``advantage`` over verl's; returns the number of answers that were not graded.
 
-    Args:
-        batch: the rows of the step, in the transfer queue.
-        advantage: the term.
-        rewards: the field with the rewards of tokens.
-        everywhere: in all groups, or only in those that were not graded whole.
+    ``rewards`` names the field with the rewards of tokens. It is written ``everywhere``, or only in
+    groups that were not graded whole.
     """
     pairs = zip(batch.keys, batch.tags, strict=True)
     keys = [key for key, tag in pairs if not is_padding(tag)]
@@ -97,7 +94,7 @@ def replace_advantages(
 
 
 def _answers(keys: Sequence[str], data: TensorDict, rewards: str) -> dict[str, ScoredAnswer]:
-    """The answer of every session; of one with several rows, the last has it."""
+    """The answer of every session; if one has several rows, the last row has it."""
     last: dict[str, int] = {}
     for place, key in enumerate(keys):
         session = session_of(key)
@@ -141,7 +138,6 @@ def _index(key: str) -> int:
 
 
 def is_padding(tag: Mapping[str, Any]) -> bool:
-    """Whether a row of verl only fills a batch up."""
     return bool(tag.get("is_padding", False))
 
 
@@ -153,7 +149,7 @@ def reward_info(extra_fields: Any) -> Mapping[str, Any]:
 
 
 def _outcome(extra_fields: Any) -> Outcome | None:
-    """The outcome, where our reward manager said it; another one's rewards are taken."""
+    """The outcome, if our reward manager gave one; of other managers the reward is taken."""
     said = reward_info(extra_fields)
     return Outcome(str(said["outcome"])) if "outcome" in said else None
 
@@ -163,7 +159,7 @@ Verdicts = Mapping[str, Sequence[tuple[float, str]]]
 
 
 def answer_metrics(batch: KVBatchMeta) -> dict[str, float]:
-    """Of a step's rows in the transfer queue; nothing where another reward manager graded."""
+    """Of a step's rows in the transfer queue; nothing if another reward manager graded."""
     keys = [k for k, tag in zip(batch.keys, batch.tags, strict=True) if not is_padding(tag)]
     data = tq.kv_batch_get(
         keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"]
@@ -179,7 +175,7 @@ def answer_metrics(batch: KVBatchMeta) -> dict[str, float]:
 
 
 def verdict_metrics(groups: Verdicts) -> dict[str, float]:
-    """Means over all answers, and the share of groups whose rewards are all the same.
+    """Means over all answers, and the share of groups whose rewards are all equal.
 
     >>> found = verdict_metrics({"a": [(1.0, "CORRECT"), (0.0, "WRONG")], "b": [(0.0, "WRONG")]})
     >>> found["dph/correct"] == 1 / 3, found["dph/zero_variance"], found["dph/outcome_wrong"]

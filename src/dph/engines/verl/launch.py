@@ -30,7 +30,6 @@ class DPHTaskRunner:
     """
 
     def run(self, config: DictConfig) -> None:
-        """Run verl with ``config``."""
         import dph.engines.verl.presampler  # noqa: PLC0415 - registers in this process
         import dph.engines.verl.trainer  # noqa: F401, PLC0415
 
@@ -39,11 +38,7 @@ class DPHTaskRunner:
 
 
 def launch(config: DictConfig, *, trainer: str) -> None:
-    """Run verl's V1 trainer registered under ``trainer``.
-
-    Raises:
-        SettingsError: a trainer, an engine or a precision of verl that does not rehearse.
-    """
+    """Run verl's V1 trainer registered under ``trainer``; refuse what cannot rehearse."""
     if not config.trainer.use_v1:
         raise SettingsError("trainer.use_v1=false: rehearsal needs verl's V1 trainers")
     precision(config)
@@ -68,7 +63,7 @@ LOOK_EVERY = 2.0
 
 @contextmanager
 def ending_with_a_node() -> Iterator[None]:
-    """End this process when Ray loses a node: verl would wait for that node's answers for ever."""
+    """End this process when Ray loses a node: verl would wait for its answers forever."""
     over = threading.Event()
 
     def watch() -> None:
@@ -91,7 +86,7 @@ def ending_with_a_node() -> Iterator[None]:
 
 
 def _name_agent_loops(config: DictConfig) -> None:
-    """Let verl's agent loop workers find ours, unless the user brings a file of loops."""
+    """Let verl's workers find our agent loops, unless the user brings a file of loops."""
     agent: Any = config.actor_rollout_ref.rollout.agent
     with open_dict(agent):
         if not agent.agent_loop_config_path:

@@ -4,11 +4,12 @@
 
 ``ppo_loss`` is verl's own, with stored rows masked out and the policy's own token count as its
 denominator; penalties and ``anchor_term`` are the package's. What they divide by comes with the
-rows (``layout.row_scales``), so nothing depends on ranks or micro-batches.
+rows (``mixing.row_scales``), so nothing depends on ranks or micro-batches.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from verl.workers.utils.losses import ppo_loss
 from verl.workers.utils.padding import no_padding_2_padding
 
 from dph.engines.verl.rows import SCALES, STORED, gated
-from dph.engines.verl.terms import OWN_SURROGATE, own_penalties, own_surrogate
+from dph.engines.verl.settings import OWN_SURROGATE, own_penalties, own_surrogate
 from dph.loss.objectives import LossBatch, Objective, PolicyTokens, anchor_term
 from dph.recipe import ObjectiveSettings
 from dph.runs.objective import make_objective
@@ -31,9 +32,9 @@ Metrics = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyLoss:
-    """verl's loss of new answers, with the surrogate and the penalties that verl does not have.
+    """verl's loss of new answers, with the surrogate and the penalties that verl lacks.
 
-    It travels to the workers as settings: they import terms of the user's own by themselves.
+    It is sent to the workers as settings: they import user-defined terms themselves.
     """
 
     actor: Any
@@ -45,12 +46,11 @@ class PolicyLoss:
         object.__setattr__(self, "objective", make_objective(self.settings))
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return _make, (type(self), self.actor, self.settings)
+        return partial(type(self), actor=self.actor, settings=self.settings), ()
 
     def __call__(
         self, model_output: Any, data: TensorDict, dp_group: Any = None
     ) -> tuple[Tensor, Metrics]:
-        """The micro-batch's part of the loss, and verl's metrics."""
         if own_surrogate(self.settings):
             register_policy_loss(OWN_SURROGATE)(self._surrogate)
         loss, metrics = ppo_loss(self.actor, model_output, data, dp_group)
@@ -112,7 +112,6 @@ class WorkerLoss(PolicyLoss):
     def __call__(
         self, model_output: Any, data: TensorDict, dp_group: Any = None
     ) -> tuple[Tensor, Metrics]:
-        """The micro-batch's part of the loss, and verl's metrics with ours."""
         weight, policy_tokens, policy_scale = (data[name] for name in SCALES)
         stored = data[STORED].bool()
         online = data.copy()
@@ -135,10 +134,6 @@ class WorkerLoss(PolicyLoss):
             "dph/stored_rows": Metric(AggregationType.SUM, count),
             "dph/log_ratio_max": Metric(AggregationType.MAX, _largest(batch, stored)),
         }
-
-
-def _make(cls: type[PolicyLoss], actor: Any, settings: ObjectiveSettings) -> PolicyLoss:
-    return cls(actor=actor, settings=settings)
 
 
 def _policy_tokens(model_output: Any, data: TensorDict) -> PolicyTokens:

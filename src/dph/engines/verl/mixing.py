@@ -1,26 +1,136 @@
-"""The actor workers of a verl trainer, with stored answers mixed into every update."""
+"""Stored answers of fitting pools, mixed into every update of a verl trainer's actor workers."""
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, overload
 from uuid import uuid4
 
+import pyarrow as pa
 import torch
 import transfer_queue as tq
 from omegaconf import DictConfig
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
+from transformers import PreTrainedTokenizerBase
 from verl.utils import tensordict_utils as tu
 
 from dph.engines.verl.rows import SCALES, STORED, stored_rows
-from dph.engines.verl.settings import TrainSettings
+from dph.engines.verl.settings import TrainSettings, precision
 from dph.errors import SettingsError
 from dph.loss.objectives import Reduction, row_weights
-from dph.runs.presample.tables import RehearsalSample
+from dph.model.policies import tokenizer_fingerprint
+from dph.runs.presample.manifest import (
+    Manifest,
+    read_manifest,
+    require_policy,
+    require_usable,
+    require_whole,
+)
+from dph.runs.presample.tables import RehearsalSample, read_rehearsal, rehearsal_sample
 from dph.runs.train.rows import drawing_of, length_of, stored_of_step
 
-# Where stored answers go among the policy's rows, and what each weighs: plain arithmetic.
+
+class StoredAnswers(Sequence[RehearsalSample]):
+    """``rehearsal.parquet`` as a sequence: numbers in columns, a sample only while it is used.
+
+    100,000 answers of 500 tokens take 0.4 GB, whatever the number of epochs.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table.combine_chunks()
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    @overload
+    def __getitem__(self, index: int) -> RehearsalSample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[RehearsalSample]: ...
+
+    def __getitem__(self, index: int | slice) -> RehearsalSample | list[RehearsalSample]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"there are {len(self)} stored answers, got index {index}")
+        (row,) = self._table.slice(index % len(self), 1).to_pylist()
+        return rehearsal_sample(row)
+
+
+def open_stored(path: Path) -> tuple[Manifest, StoredAnswers]:
+    """The manifest of the pool in ``path`` and its stored answers, after comparing every hash."""
+    manifest = read_manifest(path)
+    require_whole(path, manifest)
+    return manifest, StoredAnswers(read_rehearsal(path))
+
+
+def require_fitting_pool(
+    settings: TrainSettings,
+    config: DictConfig,
+    manifest: Manifest,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    """Refuse a pool that was made from something else, or holds too little.
+
+    The weights are not compared here: at step 0 the engine's log-probs tell whose they are.
+    """
+    _require_policy(
+        settings.pool,
+        manifest,
+        config,
+        tokenizer,
+        also={"chat": settings.chat, "system_prompt": settings.system_prompt},
+    )
+    require_usable(
+        settings.pool,
+        manifest,
+        rehearses=settings.objective.rehearses_pool,
+        explores=int(settings.problems == "exploration"),
+    )
+
+
+def open_pools(
+    settings: TrainSettings, config: DictConfig, tokenizer: PreTrainedTokenizerBase
+) -> dict[str, Sequence[RehearsalSample]]:
+    """The stored answers of every anchor with a weight, by its name.
+
+    The run's own pool is also opened if it says which problems to explore.
+    """
+    opened: dict[Path, Sequence[RehearsalSample]] = {}
+    if settings.reads_pool:
+        manifest, opened[settings.pool] = open_stored(settings.pool)
+        require_fitting_pool(settings, config, manifest, tokenizer)
+    stored = {}
+    for name, anchor in settings.objective.active_anchors.items():
+        path = anchor.pool or settings.pool
+        if path not in opened:
+            other, opened[path] = open_stored(path)
+            _require_policy(path, other, config, tokenizer)
+        stored[name] = opened[path]
+    return stored
+
+
+def _require_policy(
+    place: Path,
+    found: Manifest,
+    config: DictConfig,
+    tokenizer: PreTrainedTokenizerBase,
+    also: Mapping[str, object] = MappingProxyType({}),
+) -> None:
+    require_policy(
+        place,
+        found,
+        tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
+        temperature=float(config.actor_rollout_ref.rollout.temperature),
+        dtype=precision(config),
+        also=also,
+    )
+
+
+# The places of stored answers among the policy's rows, and their weights: plain arithmetic.
 #
 # verl gives data-parallel rank r the r-th contiguous part of a batch and cuts that into
 # consecutive mini-batches. The order made here gives every (rank, mini-batch) the policy rows
@@ -36,13 +146,12 @@ class Cells:
 
     @property
     def count(self) -> int:
-        """The number of (rank, mini-batch) pairs."""
         return self.ranks * self.minibatches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrder:
-    """An order of all rows, numbered policy first and stored after, and who shares a mini-batch."""
+    """An order of all rows, numbered policy first, and the rows of each mini-batch."""
 
     order: tuple[int, ...]
     minibatches: tuple[tuple[int, ...], ...]
@@ -56,7 +165,7 @@ def filled(count: int, cells: Cells, *, multiple: int = 1) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRows:
-    """Stored rows of one anchor: their lengths, and how many at the end only fill up."""
+    """Stored rows of one anchor: their lengths, and how many at the end are padding."""
 
     lengths: Sequence[int]
     filling: int = 0
@@ -65,11 +174,8 @@ class StoredRows:
 def lay_out_all(policy: int, anchors: Sequence[StoredRows], cells: Cells) -> RowOrder:
     """Deal every anchor's rows out to the cells in turn, the longest first, back and forth.
 
-    Filling comes after the rows that count, so that mini-batches differ by at most one answer of
-    an anchor that does. Rows are numbered policy first, then anchor by anchor.
-
-    Raises:
-        SettingsError: the rows of some kind do not divide by the cells.
+    Padding comes after the rows that count, so that the mini-batches' numbers of answers that count
+    differ by at most one for each anchor. Rows are numbered policy first, then anchor by anchor.
     """
     for name, rows in (("policy", policy), *(("stored", len(a.lengths)) for a in anchors)):
         if rows % cells.count:
@@ -134,15 +240,9 @@ def row_scales(
     taken over all rows, as in the paper's code; up to one factor that is ``separate`` with
     eta * stored rows / policy rows.
 
-    Args:
-        layout: what ``lay_out_all`` returned.
-        tokens: answer tokens of each row that count.
-        policy: number of policy rows.
-        used: for each row whether it counts; rows that fill a cell up do not.
-        reduction: of the anchors' terms.
-        max_tokens: the longest answer, for ``fixed_length``.
-        normalisation: see above.
-        sources: for each row 0, or the number of its anchor from 1; by default there is one.
+    ``tokens`` are the answer tokens of each row that count; ``used`` says which rows are no
+    padding; ``reduction`` is that of the anchors' terms, with ``max_tokens`` for ``fixed_length``.
+    ``sources`` has 0 or the number of the anchor from 1 for each row; by default there is one.
     """
     sources = sources or [int(row >= policy) for row in range(len(tokens))]
     weight, policy_tokens, scale = ([0.0] * len(tokens) for _ in range(3))
@@ -176,7 +276,7 @@ _OPTIONAL = ("ref_log_prob", "rollout_is_weights")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Drawn:
-    """Stored rows of one update, anchor by anchor: which anchor, and which of them only fill up."""
+    """Stored rows of one update, anchor by anchor: which anchor, and which are no padding."""
 
     keys: list[str]
     samples: list[RehearsalSample]
@@ -184,7 +284,6 @@ class _Drawn:
     used: list[bool]
 
     def of(self, source: int) -> StoredRows:
-        """The rows of one anchor, as the layout sees them."""
         rows = [row for row, found in enumerate(self.sources) if found == source]
         samples = [self.samples[row] for row in rows]
         return StoredRows(
@@ -196,16 +295,12 @@ class _Drawn:
 class MixingActors:
     """Stands in for a trainer's ``actor_rollout_wg``; all but ``update_actor`` passes through.
 
-    Each update reads its stored answers from the pool, puts them into the transfer queue beside
+    Each update reads its stored answers from the pool, puts them into the transfer queue next to
     the policy's rows, and takes them out again afterwards: nothing grows with the number of steps.
 
-    Args:
-        actors: verl's worker group.
-        config: the run's configuration.
-        settings: its group ``dph``.
-        stores: the stored answers of every anchor, by its name.
-        step: number of the update to come, from 1. With (``dph.seed``, step) it decides the stored
-            answers, exactly as in ``dph train``, so that a resumed run goes on with the right ones.
+    ``stores`` are the stored answers of every anchor. ``step`` gives the number of the next update,
+    from 1, which with ``dph.seed`` decides the stored answers, exactly as in ``dph train``, so that
+    a resumed run continues with the right ones.
     """
 
     def __init__(
@@ -223,7 +318,7 @@ class MixingActors:
         return getattr(self._actors, name)
 
     def update_actor(self, batch: KVBatchMeta) -> TensorDict:
-        """An update by verl, on policy rows and stored rows."""
+        """Verl's update, on policy rows and stored rows."""
         cells = self._cells(batch)
         drawn = self._draw(cells)
         mixed = self._mixed(batch, drawn, cells)
@@ -310,7 +405,6 @@ def _columns(scales: RowScales) -> dict[str, torch.Tensor]:
 
 
 def _with_metrics(output: TensorDict, policy: int, drawn: _Drawn) -> TensorDict:
-    """Metrics of an update, with the rows of both kinds and the distance before it."""
     metrics = dict(output["metrics"])
     share = metrics["dph/stored_rows"]
     counted = [sample for sample, used in zip(drawn.samples, drawn.used, strict=True) if used]
@@ -324,6 +418,6 @@ def _with_metrics(output: TensorDict, policy: int, drawn: _Drawn) -> TensorDict:
 
 
 def stored_digest(samples: Sequence[RehearsalSample]) -> int:
-    """A number for the stored answers of an update, in their order: which ones were they?"""
+    """A number that identifies the stored answers of an update, in their order."""
     names = [f"{sample.problem_id} {sample.sample_index}" for sample in samples]
     return zlib.crc32("\n".join(names).encode())

@@ -10,12 +10,7 @@ from dph.runs.presample.pool import require_free
 
 
 def presample(config: DictConfig) -> None:
-    """Make the pool of ``data.train_files``.
-
-    Raises:
-        SettingsError: a setting is wrong.
-        PoolError: the pool's place is taken.
-    """
+    """Make the pool of ``data.train_files``."""
     require_free(presample_settings(config).pool)
     launch(config, trainer="dph_presample")
 

@@ -15,9 +15,13 @@ from verl.trainer.ppo.v1 import PPOTrainerSync, register_trainer
 from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.rl_dataset import collate_fn
 
-from dph.engines.verl.fitting import require_prompts_fit
-from dph.engines.verl.prompts import problem_of_fields, prompt_ids, stop_ids
-from dph.engines.verl.scoring import EngineForward
+from dph.engines.verl.prompts import (
+    problem_of_fields,
+    prompt_ids,
+    require_prompts_fit,
+    stop_ids,
+)
+from dph.engines.verl.rows import EngineForward
 from dph.engines.verl.settings import PresampleSettings, precision, presample_settings
 from dph.errors import DataError, TrainingError
 from dph.model.loading import load_model, load_tokenizer
@@ -63,11 +67,6 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
         """Make the pool, or continue a half-made one; a finished one is checked and kept.
 
         A finished one that was split by another rule is split again, and nothing is drawn.
-
-        Raises:
-            PoolError: there is a pool that was made from something else.
-            DataError: another process is making the pool.
-            TrainingError: some answers could not be drawn or graded; verl's log says why.
         """
         self.agent_loop_manager = agent_loop_manager
         self.global_steps = 0  # part of every answer's seed; training counts from 1
@@ -94,7 +93,7 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
         grading: ValueSource,
         found: Manifest | None,
     ) -> None:
-        """Draw and split; where the samples are there, split them again."""
+        """Draw and split, or split the samples of ``found`` again."""
         path, rule = self.dph.pool, self.dph.rule
         forward = EngineForward(self.actor_rollout_wg, self.config)
         if found is None:
@@ -135,7 +134,6 @@ class ClusterDraw:
 
     @property
     def encode(self) -> Callable[[Problem], tuple[int, ...]]:
-        """The prompt's tokens."""
         return lambda problem: prompt_ids(self._tokenizer, problem, self._trainer.dph)
 
     def __call__(
@@ -146,11 +144,7 @@ class ClusterDraw:
         seed: int,  # noqa: ARG002 - the agent loop takes it from the same settings
         on_progress: Callable[[int], None] | None = None,
     ) -> Rollout:
-        """Draw and grade ``samples`` answers of every problem.
-
-        Raises:
-            TrainingError: an answer is missing, or was drawn from other prompt tokens.
-        """
+        """Draw and grade ``samples`` answers of every problem."""
         started = perf_counter()
         names = {uuid4().hex: problem for problem in problems}
         batch = self._roll_out(names, samples)
@@ -162,9 +156,14 @@ class ClusterDraw:
         for key, prompt, answer, logprobs, extra in zip(batch.keys, *columns, strict=True):
             name, session, _ = key.split("_")
             problem = names[name]
-            self._require_same_prompt(problem, prompt.tolist())
-            drawn[name][int(session)] = self._graded(
-                problem, int(session), answer.tolist(), logprobs.tolist(), _verdict(extra)
+            if tuple(prompt.tolist()) != self.encode(problem):
+                raise TrainingError(
+                    f"the agent loop tokenized the prompt of {problem.problem_id!r} differently "
+                    "from `dph train`: use rollout.agent.default_agent_loop=dph_single_turn"
+                )
+            drawn[name][int(session)] = GradedCompletion(
+                completion=self._completion(problem, int(session), answer.tolist(), logprobs),
+                verdict=_verdict(extra),
             )
         if on_progress:
             on_progress(len(batch.keys))
@@ -177,7 +176,7 @@ class ClusterDraw:
         )
 
     def _roll_out(self, names: dict[str, Problem], samples: int) -> Any:
-        """Hand the problems to the agent loop, and wait for the answers of all."""
+        """Hand the problems to the agent loop, and wait for all answers."""
         trainer = self._trainer
         rows = [trainer.train_dataset[self._rows[p.problem_id]] for p in names.values()]
         columns = collate_fn(rows)
@@ -193,30 +192,17 @@ class ClusterDraw:
         )
         return found
 
-    def _require_same_prompt(self, problem: Problem, ids: list[int]) -> None:
-        if tuple(ids) != self.encode(problem):
-            raise TrainingError(
-                f"the agent loop tokenized the prompt of {problem.problem_id!r} differently from "
-                f"`dph train`: use rollout.agent.default_agent_loop=dph_single_turn"
-            )
-
-    def _graded(
-        self,
-        problem: Problem,
-        index: int,
-        ids: list[int],
-        logprobs: list[float],
-        verdict: Verdict,
-    ) -> GradedCompletion:
-        completion = Completion(
+    def _completion(
+        self, problem: Problem, index: int, ids: list[int], logprobs: Any
+    ) -> Completion:
+        return Completion(
             problem_id=problem.problem_id,
             sample_index=index,
             token_ids=tuple(ids),
-            logprobs=tuple(logprobs),
+            logprobs=tuple(logprobs.tolist()),
             finished=bool(ids) and ids[-1] in self.parameters.stop_token_ids,
             text=completion_text(self._tokenizer, ids),
         )
-        return GradedCompletion(completion=completion, verdict=verdict)
 
 
 def _group(
@@ -231,7 +217,6 @@ def _group(
 
 
 def _verdict(extra_fields: Any) -> Verdict:
-    """The verdict that the reward manager left with an answer."""
     fields = getattr(extra_fields, "data", extra_fields)
     info = cast(dict[str, Any], fields["reward_extra_info"])
     if "outcome" not in info:
@@ -266,7 +251,6 @@ def _source(
     problems: Sequence[Problem],
     draw: ClusterDraw,
 ) -> Source:
-    """Provenance of the pool, in the form of ``dph presample``."""
     path = str(Path(config.actor_rollout_ref.model.path).absolute())
     return Source(
         model=path,

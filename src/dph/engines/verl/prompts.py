@@ -1,6 +1,6 @@
 """A row of verl's data as the package sees it: a problem, its tokens, the tokens that end it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,7 +12,7 @@ from verl.utils.profiler import simple_timer
 
 from dph._base.randomness import derived_seed
 from dph.engines.verl.settings import SharedSettings, shared_settings
-from dph.errors import DataError
+from dph.errors import DataError, SettingsError
 from dph.model.prompts import encode_prompt
 from dph.records import Problem
 from dph.tasks.verl import problem_of_row
@@ -21,11 +21,7 @@ _COLUMNS = ("data_source", "prompt", "reward_model", "extra_info")
 
 
 def problem_of_fields(fields: Mapping[str, Any], settings: SharedSettings) -> Problem:
-    """The problem of a row as verl hands it to an agent loop or a reward manager.
-
-    Raises:
-        DataError: the row is malformed; the message names the column.
-    """
+    """The problem of a row as verl hands it to an agent loop or a reward manager."""
     row = {name: _plain(fields[name]) for name in _COLUMNS if name in fields}
     row.setdefault("prompt", _plain(fields.get("raw_prompt")))
     index = int(fields.get("index", 0))
@@ -37,14 +33,29 @@ def problem_of_fields(fields: Mapping[str, Any], settings: SharedSettings) -> Pr
 def prompt_ids(
     tokenizer: PreTrainedTokenizerBase, problem: Problem, settings: SharedSettings
 ) -> tuple[int, ...]:
-    """The prompt's tokens, the same as in ``dph presample`` and ``dph train``.
-
-    Raises:
-        ModelError: a chat, but the tokenizer has no chat template or its template refuses it.
-    """
+    """The prompt's tokens, the same as in ``dph presample`` and ``dph train``."""
     return encode_prompt(
         tokenizer, problem.prompt, chat=settings.chat, system_prompt=settings.system_prompt
     )
+
+
+def require_prompts_fit(
+    problems: Sequence[Problem],
+    settings: SharedSettings,
+    config: DictConfig,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    """Refuse problems whose prompts are longer than verl will take, before anything starts."""
+    limit = int(config.actor_rollout_ref.rollout.prompt_length)
+    for problem in problems:
+        length = len(prompt_ids(tokenizer, problem, settings))
+        if not length:
+            raise DataError(f"the prompt of problem {problem.problem_id!r} is empty")
+        if length > limit:
+            raise SettingsError(
+                f"the prompt of problem {problem.problem_id!r} has {length} tokens, above "
+                f"data.max_prompt_length={limit}"
+            )
 
 
 def stop_ids(config: DictConfig, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
@@ -80,11 +91,6 @@ class SingleTurn(AgentLoopBase):  # type: ignore[misc]
     """
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
-        """Draw one answer.
-
-        Raises:
-            DataError: the prompt is longer than ``rollout.prompt_length``.
-        """
         settings = shared_settings(self.config)
         problem = problem_of_fields(kwargs, settings)
         prompt = list(prompt_ids(self.tokenizer, problem, settings))

@@ -73,7 +73,7 @@ def compute_score(
 
 
 def told_verdict(verdict: Verdict, *, score: float) -> dict[str, Any]:
-    """A verdict as verl's rows keep it; ``score`` is what is learnt from."""
+    """A verdict as verl's rows keep it; training learns from ``score``."""
     return {
         "score": score,
         "acc": verdict.reward,
@@ -131,11 +131,7 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
         self._one_at_a_time = threading.Lock()
 
     async def run_single(self, data: Any) -> dict[str, Any]:
-        """The score of the last answer of ``data``.
-
-        Raises:
-            VerifierError: the verifier itself broke.
-        """
+        """The score of the last answer of ``data``."""
         item = data[-1:][0]
         answer = item.batch["responses"]
         length = int(item.batch["attention_mask"][-answer.shape[-1] :].sum())
@@ -157,7 +153,7 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
         return verdict
 
     def _tell(self, problem: Problem, verdict: Verdict) -> None:
-        """Log the first verdict of each kind that is none of the answer's doing."""
+        """Log the first verdict of each kind that is not due to the answer."""
         if verdict.outcome in UNGRADED:
             self._seen[verdict.outcome] += 1
             if self._seen[verdict.outcome] == 1:

@@ -5,8 +5,7 @@ from omegaconf import DictConfig
 
 from dph._processes.child import end_with_parent
 from dph.engines.verl.launch import launch
-from dph.engines.verl.settings import train_settings
-from dph.engines.verl.terms import apply_terms
+from dph.engines.verl.settings import apply_terms, train_settings
 from dph.errors import SettingsError
 from dph.runs.presample.manifest import read_manifest
 
@@ -14,12 +13,7 @@ MODES = ("sync", "colocate_async")
 
 
 def train(config: DictConfig) -> None:
-    """Train with ``config``, verl's own plus the group ``dph``.
-
-    Raises:
-        SettingsError: a setting is wrong, or the trainer's mode is one without rehearsal.
-        PoolError: there is no pool.
-    """
+    """Train with ``config``, verl's own plus the group ``dph``."""
     settings = train_settings(config)
     if settings.reads_pool:
         read_manifest(settings.pool)

@@ -13,16 +13,18 @@ from verl.utils.config import omega_conf_to_dataclass
 
 from dph._base.files import make_directory
 from dph.engines.verl.advantages import answer_metrics, replace_advantages
-from dph.engines.verl.fitting import open_pools, require_prompts_fit
 from dph.engines.verl.loss import PolicyLoss, WorkerLoss
-from dph.engines.verl.mixing import MixingActors
-from dph.engines.verl.scoring import EngineForward
-from dph.engines.verl.settings import TrainSettings, precision, train_settings
-from dph.engines.verl.terms import (
+from dph.engines.verl.mixing import MixingActors, open_pools
+from dph.engines.verl.prompts import require_prompts_fit
+from dph.engines.verl.rows import EngineForward
+from dph.engines.verl.settings import (
+    TrainSettings,
     apply_terms,
     own_advantage,
     own_penalties,
     own_surrogate,
+    precision,
+    train_settings,
 )
 from dph.errors import SettingsError
 from dph.loss.objectives import AnyAdvantage, GroupAdvantage
@@ -47,7 +49,11 @@ class _Rehearsing:
         with open_dict(config):  # verl compares the name of the mode with its own ones
             config.trainer.v1.trainer_mode = self.mode
         settings = self.dph = train_settings(config)
-        _require_no_shuffle(config)
+        if config.actor_rollout_ref.actor.shuffle:
+            raise SettingsError(
+                "actor_rollout_ref.actor.shuffle=true would give mini-batches without stored "
+                "answers, because rows are ordered to give each its share: set it to false"
+            )
         apply_terms(config, settings.objective)
         self._objective = make_objective(settings.objective)
         tokenizer = load_tokenizer(config.actor_rollout_ref.model.path)
@@ -75,7 +81,7 @@ class _Rehearsing:
         super().on_init_end()  # type: ignore[misc]
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
-        """Advantages of verl, and ours where verl has none or a group was not graded whole."""
+        """Verl's advantages, and ours if verl has none or a group was not graded whole."""
         batch = super()._compute_advantage(batch, metrics)  # type: ignore[misc]
         algorithm = self.config.algorithm  # type: ignore[attr-defined]
         own = own_advantage(self.dph.objective)
@@ -94,7 +100,7 @@ class _Rehearsing:
         return batch
 
     def _update(self) -> int:
-        """Number of the update under way, from 1."""
+        """Number of the current update, from 1."""
         trainer: Any = self
         done = (trainer.global_steps - 1) * trainer.parameter_sync_step
         return int(done + trainer.local_trigger_step + 1)
@@ -130,16 +136,8 @@ class DPHTrainerColocateAsync(_Rehearsing, PPOTrainerColocateAsync):  # type: ig
     mode = "colocate_async"
 
 
-def _require_no_shuffle(config: DictConfig) -> None:
-    if config.actor_rollout_ref.actor.shuffle:
-        raise SettingsError(
-            "actor_rollout_ref.actor.shuffle=true would give mini-batches without stored answers, "
-            "because rows are ordered to give each its share: set it to false"
-        )
-
-
 def _explore(settings: TrainSettings, config: DictConfig, tokenizer: Any) -> None:
-    """Let verl read the problems that pre-sampling left open, as its own files ask them."""
+    """Let verl read the problems that pre-sampling left to explore, as its own files ask them."""
     asked = _asked(settings, config)
     problems = [asked.get(p.problem_id, p) for p in load_pool(settings.pool).exploration]
     require_prompts_fit(problems, settings, config, tokenizer)
@@ -153,7 +151,7 @@ def _explore(settings: TrainSettings, config: DictConfig, tokenizer: Any) -> Non
 
 
 def _asked(settings: TrainSettings, config: DictConfig) -> dict[str, Problem]:
-    """The problems of ``data.train_files`` by id, of those parquet files that are there.
+    """The problems of ``data.train_files`` by id, from the parquet files that exist.
 
     A pool of our own engine has its problems without the examples that ``data.shots`` puts first.
     """

@@ -1,7 +1,7 @@
 """The agent loop of a recipe's ``[environment]``: a trajectory as in our own engine, turn by turn.
 
-verl's server draws each turn, the environment's process answers, and the loop itself says what the
-end is worth, so that no reward worker grades a text that does not tell what was done.
+verl's server draws each turn, the environment's process answers, and the loop itself grades the
+end, since a reward worker would grade a text that does not show what was done.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from dph.model.prompts import TurnEncoder, completion_text
 from dph.model.sampler.graded import CUT_OFF
 from dph.recipe import Recipe, load_recipe
 from dph.runs.answers import run_verifier
-from dph.tasks.environments import Environment, EnvironmentVerifier, Episode, ToolResult
+from dph.tasks.environments import Environment, EnvironmentVerifier, Episode
 from dph.tasks.verifiers.base import OneAtATime
 
 
@@ -32,7 +32,7 @@ from dph.tasks.verifiers.base import OneAtATime
 def _opened(recipe: Path) -> tuple[Recipe, Environment, OneAtATime | None]:
     """The environment of a recipe and its grader, made once for each worker.
 
-    Trajectories of a worker end side by side, and a verifier takes one answer at a time.
+    Trajectories of a worker end at the same time, and a verifier takes one answer at a time.
     """
     read = load_recipe(recipe)
     task = run_verifier(read)
@@ -52,7 +52,7 @@ class _Row:
     """Fields of verl's server about the last turn."""
 
     def add(self, ids: Sequence[int], logprobs: Sequence[float] | None) -> None:
-        """Append a turn, or with None what the policy read."""
+        """Append a turn, or with None something that the policy read."""
         self.ids += ids
         self.written += [int(logprobs is not None)] * len(ids)
         self.logprobs += [0.0] * len(ids) if logprobs is None else logprobs
@@ -62,12 +62,6 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
     """Draws one trajectory; its seeds are functions of (``dph.seed``, problem, step, sample)."""
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
-        """Draw a trajectory and grade its end.
-
-        Raises:
-            DataError: the prompt is longer than ``rollout.prompt_length``.
-            VerifierError: no process can be started, or the verifier itself broke.
-        """
         settings = shared_settings(self.config)
         assert settings.environment is not None
         recipe, environment, grader = _opened(settings.environment)
@@ -120,10 +114,11 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
         params: dict[str, Any],
         seed: int | None,
     ) -> _Row:
-        """Turn after turn, until the trajectory is over."""
         row, stops = _Row(), stop_ids(self.config, self.tokenizer)
-        acts = episode.ending is None
-        while acts:
+        room = self.rollout_config.response_length
+        if episode.ending is not None:
+            return row
+        while True:
             if seed is not None:
                 turn = episode.turns
                 params["seed"] = derived_seed(seed, "turn", turn) if turn else seed
@@ -133,34 +128,18 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
                 sampling_params=dict(params),
             )
             row.extra = dict(answer.extra_fields or {})
-            row.add(answer.token_ids, answer.log_probs or [0.0] * len(answer.token_ids))
-            results = await self._results(episode, answer.token_ids, stops)
-            acts = self._read(episode, encoder, row, results, params["max_tokens"])
-        return row
-
-    async def _results(
-        self, episode: Episode, ids: Sequence[int], stops: Sequence[int]
-    ) -> list[ToolResult]:
-        """Answers of a turn's tools; none where the trajectory is over."""
-        if not ids or ids[-1] not in stops:
-            episode.cut_off(CUT_OFF.reason)
-            return []
-        return await asyncio.to_thread(episode.step, completion_text(self.tokenizer, ids))
-
-    def _read(
-        self,
-        episode: Episode,
-        encoder: TurnEncoder,
-        row: _Row,
-        results: Sequence[ToolResult],
-        turn: int,
-    ) -> bool:
-        """Let the policy read results, if there are any and room for them and another turn."""
-        if not results:
-            return False
-        room = self.rollout_config.response_length
-        ids = encoder.fitting_results(episode, results, written=row.ids, turn=turn, room=room)
-        if ids is None:
-            return False
-        row.add(ids, None)
-        return True
+            ids = answer.token_ids
+            row.add(ids, answer.log_probs or [0.0] * len(ids))
+            if not ids or ids[-1] not in stops:
+                episode.cut_off(CUT_OFF.reason)
+                return row
+            text = completion_text(self.tokenizer, ids)
+            results = await asyncio.to_thread(episode.step, text)
+            if not results:
+                return row
+            read = encoder.fitting_results(
+                episode, results, written=row.ids, turn=params["max_tokens"], room=room
+            )
+            if read is None:
+                return row
+            row.add(read, None)

@@ -7,7 +7,6 @@ Evaluated runs (``compare``), or graded samples of any tool, whose numbers of sa
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -102,25 +101,8 @@ class ComparisonRow:
         return int(k) if start == "pass_at" else None
 
 
-class RunComparison(Sequence[ComparisonRow]):
-    """The rows of a comparison: a sequence, which a notebook shows as a table."""
-
-    def __init__(self, rows: Sequence[ComparisonRow]) -> None:
-        self._rows = tuple(rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._rows[index]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"RunComparison({list(self._rows)!r})"
+class RunComparison(list[ComparisonRow]):
+    """The rows of a comparison, which a notebook shows as a table."""
 
     def table(self, *, arrow: bool = False) -> Frame:
         """The rows as a DataFrame, or with ``arrow=True`` as a pyarrow Table.
@@ -177,10 +159,6 @@ def compare(
 
     ``runs`` holds each run's scores by set; ``baseline`` None takes the first run. Rows are
     ordered by set, metric, run. Greedy is left out on a set on which a run has no greedy answers.
-
-    Raises:
-        DataError: there are no runs, a run lacks a set of the baseline, or has other problems.
-        SettingsError: there is no run ``baseline``, or a k does not fit the samples.
     """
     if not runs:
         raise DataError("nothing to compare: no runs were given")
@@ -238,11 +216,7 @@ def read_rewards(path: Path, *, set_name: str | None = None) -> SetScores:
     A sample is correct if its ``outcome`` is CORRECT, or, in a file without outcomes, if its
     reward is 1. One whose grading CRASHED says nothing and is left out. With ``sample_index``
     samples are put into its order and greedy answers (-1) are left out; otherwise they stay in the
-    file's order.
-
-    Args:
-        path: a file, or a directory of files.
-        set_name: take only rows of this ``set``, which a file with several sets needs.
+    file's order. ``set_name`` takes only rows of this set, which a file of several sets needs.
     """
     answers = read_answers(path).by_problem
     _require_one_set(path, [name for name, _ in answers], set_name)

@@ -55,7 +55,7 @@ class AnswerGroup:
 
     @property
     def greedy(self) -> tuple[bool, ...]:
-        """Whether this is a run's greedy answer, which is no sample, for each run."""
+        """For each run whether this is its greedy answer, which is not a sample."""
         return tuple(GREEDY_INDEX in of_run for of_run in self.samples)
 
 
@@ -134,11 +134,7 @@ def shown_problems(
 
 
 def require_problem(problem_id: str, known: Sequence[Key]) -> list[Key]:
-    """The problems with this id, in any set.
-
-    Raises:
-        DataError: there is none.
-    """
+    """The problems with this id, in any set."""
     found = [key for key in known if key[1] == problem_id]
     if not found:
         some = ", ".join(repr(key[1]) for key in known[:3])
@@ -164,7 +160,7 @@ def _rows(table: pa.Table) -> dict[Key, list[dict[str, Any]]]:
 def equal_answers(
     runs: Sequence[Sequence[Mapping[str, Any]]], outcome: Outcome | None = None
 ) -> tuple[AnswerGroup, ...]:
-    """Equal answers of all runs together, the most frequent first; reward, tokens of the first."""
+    """Equal answers of all runs together, the most frequent first."""
     first: dict[tuple[object, ...], Mapping[str, Any]] = {}
     samples: dict[tuple[object, ...], list[list[int]]] = {}
     for place, rows in enumerate(runs):
@@ -216,11 +212,7 @@ def compare(
 
 
 def read_runs(runs: Sequence[Path], set_names: Collection[str]) -> dict[str, dict[str, SetScores]]:
-    """Each run's scores by set, from its ``samples.parquet``; the path is the run's name.
-
-    Raises:
-        DataError: a run is named twice, was not evaluated, or lacks a set that was asked for.
-    """
+    """Each run's scores by set, from its ``samples.parquet``; the path is the run's name."""
     tables: dict[str, pa.Table] = {}
     for run in runs:
         if str(run) in tables:
@@ -240,9 +232,6 @@ def require_evaluated(run: Path) -> Path:
     """The samples of a run's evaluation: the file in its directory, or ``run`` itself.
 
     ``run`` may be a file or a directory of answers that another tool wrote.
-
-    Raises:
-        DataError: there is none.
     """
     if run.is_file() or is_foreign(run):
         return run

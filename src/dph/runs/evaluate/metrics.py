@@ -181,7 +181,7 @@ def second_draw(
     rest = correct[:, k:]
     if rest.shape[1] < k:
         return None
-    return pass_at_k(rest.shape[1], rest.sum(axis=1), k)
+    return pass_at_k_curve(rest.shape[1], rest.sum(axis=1), [k])[k]
 
 
 def _mean(

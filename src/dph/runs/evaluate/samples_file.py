@@ -164,11 +164,7 @@ def samples_digest(path: Path) -> str | None:
 
 
 def read_scores(path: Path) -> dict[str, SetScores]:
-    """The scores of every set in a samples file.
-
-    Raises:
-        DataError: the file is missing or damaged, or rows are missing or out of order.
-    """
+    """The scores of every set in a samples file."""
     return comparable_scores({str(path): read_samples(path)})[str(path)]
 
 

@@ -41,18 +41,18 @@ Key = tuple[str, str]
 """Set and problem id."""
 
 NO_SET = "answers"
-"""The set of rows that name none."""
+"""The set of rows without a set."""
 Names = Mapping[str, str | None]
 
 
 def read_answer_rows(rows: Iterator[PlacedRow], first: Row) -> tuple[str, Iterator[GradedAnswer]]:
-    """The column that says what is right, and the answers."""
+    """The column of the verdict, and the answers."""
     correct = _names(first)["correct"]
     return str(correct), (answer for placed in rows for answer in _answers(*placed))
 
 
 def _names(row: Row) -> Names:
-    """Our columns by the names that they have in a row; a column of one name is no other."""
+    """The names of our columns in a row; a column that the user named is no other one."""
     named = named_columns()
     taken = set(named.values())
     usual = {name: [one for one in of if one not in taken] for name, of in USUAL.items()}
@@ -61,7 +61,7 @@ def _names(row: Row) -> Names:
 
 
 def _answers(place: str, row: Any) -> Iterator[GradedAnswer]:
-    """The answer of a row; several where the row has lists of answers and of verdicts."""
+    """The answer of a row; several if the row has lists of answers and of verdicts."""
     row = row if isinstance(row, dict) else {}
     of = _names(row)
     _require_columns(row, place, of)
@@ -97,7 +97,7 @@ def _answers(place: str, row: Any) -> Iterator[GradedAnswer]:
 
 
 def _verdict(row: Row, value: Any, name: str, place: str) -> tuple[Outcome, float]:
-    """The outcome, with the reward next to it, where there is one."""
+    """The outcome, with the reward next to it if there is one."""
     if name != "outcome":
         return verdict_of(value, place, name)
     if value is None:
@@ -115,7 +115,7 @@ def _index(row: Row, place: str) -> int | None:
 
 
 def with_numbers(row: Mapping[str, str]) -> dict[str, Any]:
-    """A row of a CSV file, in which all is text: numbers are read, and an empty cell is none."""
+    """A row of a CSV file, where all is text: numbers are read, an empty cell is None."""
     filled: dict[str, Any] = {name: cell or None for name, cell in row.items()}
     for name in ("reward", "sample_index"):
         with suppress(KeyError, ValueError, TypeError):  # refused as text, or as nothing
@@ -144,7 +144,7 @@ _ROWS = (
     ("verl", {"input", "output", "score", "step"}, read_verl),
     ("graded answers", set[str](), read_answer_rows),
 )
-"""Tools that write rows, the columns that each is known by, and its reader."""
+"""Tools that write rows, the columns by which each is recognized, and its reader."""
 
 _VERL_DUMP = re.compile(r"\d+\.jsonl")
 _PATTERNS = (
@@ -156,13 +156,13 @@ _PATTERNS = (
     tuple(f"*{suffix}" for suffix in SUFFIXES),
     ("*.json",),
 )
-"""Files of a directory; the first of these that any file fits says what the directory is."""
+"""Files of a directory; the first of these that a file matches decides what the directory is."""
 
 
 def answer_files(place: Path) -> list[Path]:
     """The files of answers at ``place``, a file or a directory; none in a directory of runs.
 
-    Of verl's dumps, one for each validation, they are in the order of the steps.
+    verl's dumps, one for each validation, are in the order of the steps.
     """
     if place.is_file():
         return [place]
@@ -182,14 +182,14 @@ def _is_run(place: Path) -> bool:
 
 
 def first_dump(place: Path) -> Path | None:
-    """The dump of the first of several validations of verl: what training began with."""
+    """The dump of the first of several validations of verl, before training."""
     files = answer_files(place) if place.is_dir() else []
     return files[0] if len(files) > 1 and _VERL_DUMP.fullmatch(files[0].name) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Answers:
-    """Answers by set and problem, as they stand in the files, and the problems that are told of."""
+    """Answers by set and problem, in the order of the files, and the problems that are known."""
 
     by_problem: Mapping[Key, Sequence[GradedAnswer]]
     problems: Mapping[Key, Problem]
@@ -198,8 +198,8 @@ class Answers:
 def read_answers(place: Path) -> Answers:
     """The graded answers of one model, from a file or a directory of any known tool.
 
-    Of a problem that was answered at several steps of training the last counts. A line of the log
-    says once what was found.
+    If a problem was answered at several steps of training, the last step counts. The log says once
+    what was found.
     """
     stats = [(path, path.stat()) for path in answer_files(place)]
     if not stats:
@@ -239,7 +239,7 @@ def _read(place: Path, _state: object) -> Answers:
 
 
 def _of_file(path: Path) -> tuple[str, str, Iterator[GradedAnswer]]:
-    """The tool, what says right or wrong, and the answers."""
+    """The tool, the column or metric of the verdict, and the answers."""
     found = _content(path)
     if isinstance(found, dict):
         if is_evalplus(found):
@@ -263,7 +263,7 @@ def _of_file(path: Path) -> tuple[str, str, Iterator[GradedAnswer]]:
 
 
 def _content(path: Path) -> dict[str, Any] | Iterator[PlacedRow]:
-    """The document of a JSON file or of a log, or else rows with their places."""
+    """The document of a JSON file or of a log, otherwise rows with their places."""
     if path.name.endswith(".eval"):
         return inspect_log(path)
     if not path.name.endswith(".json"):
@@ -297,7 +297,7 @@ def _problem(answer: GradedAnswer) -> Problem:
 
 
 def _ordered(answers: Sequence[GradedAnswer]) -> list[GradedAnswer]:
-    """Those of the last step, by their index where they have one, else as they stand."""
+    """Those of the last step, by their index if they have one, else in the order of the file."""
     last = max(answer.step for answer in answers)
     kept = [answer for answer in answers if answer.step == last]
     found: dict[int | None, GradedAnswer] = {}
@@ -311,7 +311,6 @@ def _ordered(answers: Sequence[GradedAnswer]) -> list[GradedAnswer]:
 
 
 def _counts(kept: Mapping[Key, Sequence[GradedAnswer]]) -> str:
-    """Numbers of problems and of answers to each, in words."""
     counts, sets = sorted({len(of) for of in kept.values()}), {name for name, _ in kept}
     problems = f"{len(kept)} problem{'' if len(kept) == 1 else 's'}"
     problems += f" of {len(sets)} sets" if len(sets) > 1 else ""
@@ -322,8 +321,8 @@ def _counts(kept: Mapping[Key, Sequence[GradedAnswer]]) -> str:
 def by_sets(answers: Answers) -> dict[str, dict[str, Sequence[GradedAnswer]]]:
     """The answers of each set by problem, the same number of each, in the order of the ids.
 
-    The number is the one that keeps the most answers; problems with fewer are left out, and a
-    warning says so. Greedy answers stay where every problem has one.
+    The number is the one that keeps the most answers; problems with fewer are left out, with a
+    warning. Greedy answers stay if every problem has one.
     """
     sets: dict[str, dict[str, Sequence[GradedAnswer]]] = {}
     for (name, problem_id), of in answers.by_problem.items():
@@ -349,6 +348,6 @@ def _even(
 
 
 def _natural(problem_id: str) -> list[tuple[int, str]]:
-    """Numbers in an id by their value: of fewer digits first."""
+    """Numbers in an id are compared by value: those of fewer digits first."""
     parts = re.split(r"(\d+)", problem_id)
     return [(len(part.lstrip("0")) if part.isdecimal() else 0, part) for part in parts]

@@ -26,7 +26,7 @@ PlacedRow = tuple[str, Row]
 class GradedAnswer:
     """An answer with its verdict; ``index`` is its place among those to the problem (-1: greedy).
 
-    ``prompt`` and ``gold`` are None where the file has none; ``step`` is that of training.
+    ``prompt`` and ``gold`` are None if the file has none; ``step`` is that of training.
     """
 
     set_name: str
@@ -51,19 +51,18 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "correct": ("outcome", "correct", "is_correct", "passed", "reward", "score"),
     "set": ("set",),
 }
-"""Names that rows may have for a column of ours; the first that is there counts."""
+"""Names that rows may have for a column of ours; the first that exists counts."""
 
 _named: dict[str, str] = {}
 
 
 def named_columns() -> Mapping[str, str]:
-    """Columns that the user named, by our names."""
     return dict(_named)
 
 
 @contextmanager
 def columns_named(given: Mapping[str, str]) -> Iterator[None]:
-    """Read files of answers with these names of columns, by ours, until the block ends.
+    """Read files of answers with these names of our columns until the block ends.
 
     It holds for all threads: a server reads files again when they change.
     """
@@ -80,7 +79,7 @@ def columns_named(given: Mapping[str, str]) -> Iterator[None]:
 
 
 def only_correct_named(tool: str) -> str | None:
-    """The user's name of what says right or wrong, in a file whose other columns are known."""
+    """The user's name for the verdict, in a file whose other columns are known."""
     if others := [name for name in _named if name != "correct"]:
         raise SettingsError(f"the columns of {tool} are known: {others[0]!r} cannot be named there")
     return _named.get("correct")
@@ -90,10 +89,10 @@ _WORDS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 
 
 def verdict_of(value: Any, place: str, name: str) -> tuple[Outcome, float]:
-    """The outcome and reward that a value stands for.
+    """The outcome and reward of a value.
 
-    A bool, a number in [0, 1], of which 1 is right, or, unless it is a reward, a text of these or
-    an ``Outcome``.
+    It is a bool, a number in [0, 1], of which 1 is right, or, unless it is a reward, a text of
+    these or an ``Outcome``.
     """
     if isinstance(value, str) and name != "reward":
         if value in Outcome.__members__:
@@ -109,12 +108,11 @@ def verdict_of(value: Any, place: str, name: str) -> tuple[Outcome, float]:
 
 
 def is_zero_or_one(value: Any) -> bool:
-    """Whether a value can only mean right or wrong."""
     return isinstance(value, int | float) and value in (0, 1)
 
 
 def text_of(value: Any, place: str) -> str:
-    """A text, the texts of chat messages or of parts of one, or "" for nothing."""
+    """A text, the texts of chat messages or of their parts, or "" for nothing."""
     if value is None or value != value:  # NaN is what pandas has for nothing
         return ""
     if isinstance(value, str):
@@ -129,7 +127,6 @@ def text_of(value: Any, place: str) -> str:
 
 
 def prompt_of(value: Any, place: str) -> Prompt | None:
-    """A prompt as a problem has it: a text, or messages of a chat."""
     if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
         return tuple(
             {"role": str(one.get("role", "user")), "content": text_of(one, place)} for one in value
@@ -138,17 +135,17 @@ def prompt_of(value: Any, place: str) -> Prompt | None:
 
 
 def id_of_prompt(prompt: Prompt | None, gold: str | None) -> str:
-    """A short id for a problem that is known by its text alone: equal for equal texts."""
+    """A short id for a problem that only has its text: equal for equal texts."""
     return f"prompt-{hashlib.sha256(json.dumps([prompt, gold]).encode()).hexdigest()[:10]}"
 
 
-# verl's dumps of generations, and TRL's tables of completions.
+# Trainers: verl's dumps of generations, and TRL's tables of completions.
 
 
 def read_verl(rows: Iterator[PlacedRow], first: Row) -> tuple[str, Iterator[GradedAnswer]]:
     """A line for each answer of ``trainer.validation_data_dir`` or ``rollout_data_dir``.
 
-    As in verl's own metrics ``acc`` counts where the reward function gives it, else the score.
+    As in verl's own metrics, ``acc`` counts if the reward function gives it, otherwise the score.
     """
     correct = only_correct_named("verl") or ("acc" if "acc" in first else "score")
     return correct, (_verl(place, row, correct) for place, row in rows)
@@ -179,7 +176,7 @@ def read_trl(rows: Iterator[PlacedRow], first: Row) -> tuple[str, Iterator[Grade
 
 
 def _right_or_wrong(table: Sequence[PlacedRow], first: Row) -> str:
-    """The one reward that is 0 or 1 in every row; of several the one that speaks of being right."""
+    """The one reward that is 0 or 1 in every row; of several, the one named after being right."""
     others = ("step", "prompt", "completion", "advantage")
     rewards = [n for n, value in first.items() if n not in others and not isinstance(value, str)]
     fit = [n for n in rewards if all(r[n] is None or is_zero_or_one(r[n]) for _, r in table)]
@@ -217,7 +214,7 @@ _USUAL = re.compile(r"exact_match|acc|extractive_match|pass@1|pass@k.*k=1\b.*|av
 
 
 def metric_of(metrics: Mapping[str, Any], named: str | None) -> str:
-    """The metric that says what is right: the one named, else a usual one, else any of 0 or 1."""
+    """The metric of the verdict: the one named, otherwise a usual one, or any of 0 or 1."""
     found = [name for name in metrics if _USUAL.fullmatch(name)]
     found += [name for name in metrics if is_zero_or_one(metrics[name])]
     if named is not None:
@@ -233,7 +230,7 @@ def metric_of(metrics: Mapping[str, Any], named: str | None) -> str:
 def judged(value: Any, texts: Sequence[str], place: str, metric: str) -> list[dict[str, Any]]:
     """Text, outcome, reward and reason of the answers that one metric judges.
 
-    A value for each answer, or their mean. A mean of several says how many are right and not which,
+    It has a value for each answer, or their mean. A mean of several does not say which are right,
     so unless all or none are, their texts are left out.
     """
     count, reason = len(texts), ""
@@ -284,7 +281,7 @@ def _lm_eval(place: str, row: Row, metric: str) -> Iterator[GradedAnswer]:
 
 
 def _lm_eval_texts(row: Row, prompts: Any) -> list[str]:
-    """The answers that were judged: of a choice the likeliest, else the first or all repeats."""
+    """The answers that were judged: the likeliest of a choice, else the first or all repeats."""
     drawn, kept = row["resps"], row.get("filtered_resps")
     if drawn and drawn[0] and isinstance(drawn[0][0], list):  # a log-prob for each choice
         scores = [float(of_choice[0][0]) for of_choice in drawn]
@@ -324,14 +321,13 @@ def _lighteval(place: str, row: Row, metric: str) -> Iterator[GradedAnswer]:
 
 
 def is_evalplus(document: Mapping[str, Any]) -> bool:
-    """Whether a JSON document has the results of evalplus."""
     found = document.get("eval")
     tasks = list(found.values()) if isinstance(found, dict) else []
     return bool(tasks) and all(isinstance(of, list) and "base_status" in of[0] for of in tasks)
 
 
 def read_evalplus(document: Mapping[str, Any], path: Path) -> tuple[str, Iterator[GradedAnswer]]:
-    """Programs of every task; the added tests count where they were run."""
+    """Programs of every task; the added tests count if they were run."""
     ran = [one for of in document["eval"].values() for one in of]
     known = ["plus_status", "base_status"][not any(one.get("plus_status") for one in ran) :]
     named = only_correct_named("evalplus") or known[0]
@@ -360,7 +356,6 @@ _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
 
 def inspect_log(path: Path) -> dict[str, Any]:
-    """The document of a ``.eval`` file: ``eval`` and ``samples``."""
     try:
         with path.open("rb") as raw, zipfile.ZipFile(raw) as log:
             members = {info.filename: info for info in log.infolist()}
@@ -373,7 +368,7 @@ def inspect_log(path: Path) -> dict[str, Any]:
 
 
 def _member(raw: Any, log: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """A document of the log; newer ones are in Zstandard, which zipfile reads from 3.14 on."""
+    """A document of the log; newer ones use Zstandard, which zipfile reads from 3.14 on."""
     if info.compress_type != _ZSTANDARD:
         return log.read(info)
     raw.seek(info.header_offset + 26)
@@ -422,7 +417,7 @@ def _inspect(sample: Mapping[str, Any], scorer: str, set_name: str, path: Path) 
 
 
 def _attached(value: Any, kept: Mapping[str, str]) -> Any:
-    """The value with its long texts, which stand apart in a log."""
+    """The value with its long texts, which a log keeps apart."""
     if isinstance(value, str) and value.startswith("attachment://"):
         return kept.get(value.removeprefix("attachment://"), value)
     if isinstance(value, list):
