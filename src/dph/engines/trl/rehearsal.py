@@ -12,11 +12,12 @@ from dph.loss.divergences import Divergence
 from dph.loss.objectives import LossBatch, Reduction, anchor_term, row_weights, weighted_sum
 from dph.model.forward.logprobs import completion_scores
 from dph.recipe import ObjectiveSettings
+from dph.recipe.objective import AnchorSettings
 from dph.runs.objective import make_objective
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.rows import Drawing, drawing_of, length_of, stored_of_step
+from dph.runs.train.rows import length_of, stored_of_step
 from dph.runs.train.updating import padded
 
 # Which stored answers a process works on: a function of the seed, the step and its place.
@@ -48,10 +49,11 @@ class Share:
 
 def rehearsal_share(
     samples: Sequence[RehearsalSample],
-    drawing: Drawing,
+    settings: AnchorSettings,
     step: int,
     place: MicroStep,
     *,
+    count: int,
     seed: int,
     reduction: Reduction = "token_mean",
     max_tokens: int | None = None,
@@ -63,7 +65,7 @@ def rehearsal_share(
     places are left, a place gets the first answer with weight 0: every process runs as many
     forwards as the others, which sharded models need.
     """
-    rows = stored_of_step(samples, drawing, step, seed=seed)
+    rows = stored_of_step(samples, settings, step, count=count, seed=seed)
     lengths = torch.tensor([length_of(row) for row in rows])
     whole = row_weights(lengths, reduction=reduction, max_tokens=max_tokens)
     weights = (place.ranks * whole).tolist()
@@ -109,7 +111,8 @@ class StoredAnchor:
     name: str
     divergence: Divergence
     weight: float
-    drawing: Drawing
+    settings: AnchorSettings
+    per_step: int
     pool: OpenPool
 
 
@@ -130,7 +133,8 @@ def open_anchors(
             name=name,
             divergence=term.divergence,
             weight=term.weight,
-            drawing=drawing_of(settings[name], per_step),
+            settings=settings[name],
+            per_step=per_step,
             pool=opened[places[name]],
         )
         for name, term in terms.anchors.items()
