@@ -143,11 +143,11 @@ def _with_shots(
         shots, left = recipe_shots(recipe, train)
         require_no_shown_test(shots, sets)
         assert shots is not None
-        kept, chat = {part.key: part.problems for part in named}, recipe.data.chat is True
+        chat = recipe.data.chat is True
         return [
             replace(part, problems=[shots.before(each, chat=chat) for each in problems])
             for part in named
-            for problems in [left if part.key == "data.train" else kept[part.key]]
+            for problems in [left if part.key == "data.train" else part.problems]
         ]
 
     return findings.value("", shown) or list(named)
