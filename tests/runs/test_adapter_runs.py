@@ -1,5 +1,4 @@
 import re
-import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,7 +16,6 @@ from run_stages import evaluated, presampled, trained
 
 ADAPTER = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}
 KINDS = ("lora", pytest.param("dora", marks=pytest.mark.slow))
-
 
 ROWS = [[3, 4, 5]] * 3, [[4, 5, 1], [3, 1], [5, 4, 3]]
 
@@ -42,51 +40,11 @@ def files(directory):
     return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_run_that_goes_on_ends_with_the_weights_of_one_that_did_not_stop(
-    make_recipe, tmp_path, kind
-):
-    model, learns = with_adapter(kind), {"checkpoint_every": 2}
-    whole = make_recipe(model=model, train={"steps": 4, **learns})
-    half = make_recipe(model=model, train={"steps": 2, **learns})
-    stopped = train(half, tmp_path / "stopped")
-    before = files(stopped.checkpoint)
-    shutil.copytree(tmp_path / "stopped" / "pool", tmp_path / "straight" / "pool")
-    straight = train(whole, tmp_path / "straight")
-    resumed = train(whole, tmp_path / "stopped")
-    ours, theirs = files(resumed.checkpoint), files(straight.checkpoint)
-    for name in ("adapter_model.safetensors", "optimizer.safetensors", "adapter_config.json"):
-        assert ours[name] == theirs[name], name
-    assert before["adapter_model.safetensors"] != ours["adapter_model.safetensors"]
-
-
 def test_a_checkpoint_holds_the_adapter_and_no_weights_of_the_model(make_recipe, tmp_path):
     found = files(train(make_recipe("grpo", model=ADAPTER), tmp_path / "run").checkpoint)
     assert {"adapter_model.safetensors", "adapter_config.json", "adapter_base.json"} <= found.keys()
     assert "model.safetensors" not in found
     assert str(tmp_path).encode() not in b"".join(found.values())
-
-
-@pytest.mark.parametrize(
-    "method", ["rkl", pytest.param("dph_js_definition", marks=pytest.mark.slow)]
-)
-def test_the_weights_are_loaded_once_for_policy_and_initial_policy(
-    make_recipe, tmp_path, monkeypatch, method
-):
-    loaded = []
-
-    def counted(path, **options):
-        loaded.append(path)
-        return load_model(path, **options)
-
-    recipe = make_recipe(method, model=ADAPTER, evaluate={"every": 1})
-    if recipe.needs_pool:
-        presampled(recipe, tmp_path / "run")
-    monkeypatch.setattr("dph.model.policies.load_model", counted)
-    trained(recipe, tmp_path / "run")
-    assert len(loaded) == 1
-    drift = pq.read_table(tmp_path / "run" / "progress.parquet").column("reverse_kl").to_pylist()
-    assert drift
 
 
 def test_the_initial_policy_of_an_adapter_is_that_of_a_run_without_one(make_recipe, tmp_path):

@@ -22,6 +22,8 @@ LORA = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}
 
 def settings_of(kind):
     """The ``[model]`` of a run, frozen under an adapter or trained as a whole."""
+    if kind in ("lora", "dora"):
+        return {"adapter": {**LORA["adapter"], "kind": kind}}
     if kind == "whole":
         pytest.importorskip("torchao", reason="the extra low-memory is not installed")
         return NARROW
@@ -43,7 +45,12 @@ def weights_of(directory, kind):
 
 
 @pytest.mark.parametrize(
-    "kind", [*(pytest.param(k, marks=pytest.mark.slow) for k in ("adapter", "nf4")), "whole"]
+    "kind",
+    [
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("adapter", "nf4", "dora")),
+        "whole",
+        "lora",
+    ],
 )
 def test_a_run_goes_from_its_pool_to_an_evaluation_and_goes_on_to_the_bit(
     make_recipe, tmp_path, kind

@@ -92,23 +92,6 @@ def test_with_result_best_the_best_checkpoint_is_measured_at_the_end(best_recipe
     assert newest.checkpoint == run / "checkpoints" / "step_000003"
 
 
-@pytest.mark.slow
-def test_a_run_that_goes_on_ends_with_the_best_of_all_its_steps(best_recipe, tmp_path):
-    def end(steps, name):
-        recipe = best_recipe(train={"steps": steps, "learning_rate": 0.3})
-        return trained(recipe, tmp_path / name).checkpoint
-
-    expected = end(4, "whole")
-    scores = scores_by_step(tmp_path / "whole")
-    best = max(scores, key=lambda step: (scores[step], -step))
-    assert expected.name == f"step_{best:06d}"
-    end(1, "parts")
-    found = end(4, "parts")
-    assert found.name == expected.name
-    weights = "model.safetensors"
-    assert (found / weights).read_bytes() == (expected / weights).read_bytes()
-
-
 def test_a_result_that_was_never_scored_is_no_other_checkpoint(best_recipe, tmp_path):
     recipe = best_recipe()
     trained(recipe, tmp_path / "run")

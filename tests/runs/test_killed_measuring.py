@@ -21,7 +21,7 @@ def told(name):
         return found
     setattr(evaluations.Evaluations, name, wrapped)
 
-told("_begin")
+told("begin")
 told("_write")
 with prepare(load_recipe(sys.argv[1]), Path(sys.argv[2]), stage="train") as plan:
     train_stage(plan, Silent())
@@ -66,10 +66,10 @@ def test_killed_while_drawing_grading_or_writing_it_ends_with_the_same_file(
 
     whole = finish(start("whole"), tmp_path / "whole")
     for line, count in [
-        ("_begin starts", 1),
-        ("_begin ended", 2),
+        ("begin starts", 1),
+        ("begin ended", 2),
         ("_write starts", 2),
-        ("_begin ended", 1),
+        ("begin ended", 1),
         ("_write ended", 1),
     ]:
         kill_at(start("killed"), line, count)

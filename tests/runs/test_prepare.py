@@ -71,22 +71,14 @@ def recipe_of(train, revision=None):
     return resolve_recipe({"model": model, "data": {"train": train}})
 
 
-def test_commits_are_left_in_a_run_before_training(tmp_path):
+def test_commits_are_left_in_a_run_before_training_and_stay(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    pin(resolve_recipe(MODEL), run)  # names nothing on the Hub: training writes it
+    assert not run.path.exists()
     recipe = recipe_of(f"hf://datasets/org/data@{'b' * 40}/train.jsonl", "a" * 40)
-    pin(recipe, RunDirectory(tmp_path / "run"))
-    assert load_recipe(tmp_path / "run" / "recipe.toml") == recipe
-
-
-def test_what_a_run_has_stays(tmp_path):
-    pin(recipe_of("/data/train.jsonl", "a" * 40), RunDirectory(tmp_path))
-    pin(recipe_of("/data/train.jsonl", "b" * 40), RunDirectory(tmp_path))
-    assert load_recipe(tmp_path / "recipe.toml").model.revision == "a" * 40
-
-
-def test_a_run_on_local_places_is_left_to_training(tmp_path):
-    table = {"model": {"path": str(tmp_path)}, "data": {"train": str(tmp_path / "train.jsonl")}}
-    pin(resolve_recipe(table), RunDirectory(tmp_path / "run"))
-    assert not (tmp_path / "run").exists()
+    pin(recipe, run)
+    pin(recipe_of("/data/train.jsonl", "b" * 40), run)
+    assert load_recipe(run.recipe_file) == recipe
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dph.runs.check import check
 from dph.runs.prepare import prepare
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import pool_source
-from dph.runs.prompts import Example, Shots, drawn_examples, recipe_shots
+from dph.runs.prompts import Example, Shots, recipe_shots
 from dph.tasks.problems import save_problems
 
 
@@ -129,33 +129,38 @@ def test_in_a_chat_each_example_is_a_message_of_the_user_and_one_of_the_assistan
     )
 
 
-def test_the_seed_draws_and_without_a_count_the_order_is_the_files():
+@pytest.fixture
+def shown(tmp_path):
+    """The examples from some problems, which are the training problems unless a file is named."""
+
+    def of(problems, **settings):
+        data = {"train": str(tmp_path / "f.jsonl"), "shots": {"answer": "gold", **settings}}
+        shots, _ = recipe_shots(resolve_recipe({"model": {"path": "m"}, "data": data}), problems)
+        return [example.prompt for example in shots.examples]
+
+    return of
+
+
+def test_the_seed_draws_and_without_a_count_the_order_is_the_files(shown, tmp_path):
     problems = [Problem(problem_id=f"{i}", prompt=f"q{i}", answer={"gold": i}) for i in range(9)]
+    first = shown(problems, count=4)
+    assert shown(problems, count=4) == first != shown(problems, count=4, seed=1)
+    assert len(set(first)) == 4
+    save_problems(tmp_path / "all.jsonl", problems)
+    assert shown([], file=str(tmp_path / "all.jsonl")) == [f"q{i}" for i in range(9)]
 
-    def drawn(**options):
-        options = {"count": 4, "answer": "gold", "seed": 0, "where": "f"} | options
-        return [each.problem_id for each in drawn_examples(problems, **options)[0]]
 
-    assert drawn() == drawn()
-    assert drawn() != drawn(seed=1)
-    assert len(set(drawn())) == 4
-    assert drawn(count=None) == [f"{i}" for i in range(9)]
+CHAT = Problem(problem_id="c", prompt=({"role": "user", "content": "a"},), answer={"gold": 1})
 
 
 @pytest.mark.parametrize(
-    ("problem", "options", "message"),
+    ("problem", "count", "message"),
     [
-        (text("a"), {"count": 2}, "2 examples are needed, f has 1"),
-        (text("a"), {"answer": "gold"}, r"'p' of f has no 'gold'; its fields are \['answer'\]"),
-        (
-            Problem(problem_id="c", prompt=({"role": "user", "content": "a"},), answer={"gold": 1}),
-            {"answer": "gold"},
-            "'c' of f is a chat; an example must be text",
-        ),
+        (text("a"), 2, r"2 examples are needed, .*f\.jsonl has 1"),
+        (text("a"), 1, r"'p' of .*f\.jsonl has no 'gold'; its fields are \['answer'\]"),
+        (CHAT, 1, r"'c' of .*f\.jsonl is a chat; an example must be text"),
     ],
 )
-def test_what_cannot_be_shown_is_one_message(problem, options, message):
+def test_what_cannot_be_shown_is_one_message(shown, problem, count, message):
     with pytest.raises(DataError, match=message):
-        drawn_examples(
-            [problem], **{"count": None, "answer": "answer", "seed": 0, "where": "f", **options}
-        )
+        shown([problem], count=count)

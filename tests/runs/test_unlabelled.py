@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 from dph.errors import CheckpointError, DataError, SettingsError
 from dph.recipe import SelfConsistencySettings
 from dph.records import Problem
-from dph.runs.prompts import LabelledProblems, file_prompts, same_prompts, with_new_words
+from dph.runs.prompts import file_prompts, same_prompts, with_new_words
 from dph.tasks.problems import save_problems
 from reproducible_log import reproducible_log
 from run_stages import ran
@@ -91,8 +91,8 @@ def file(tmp_path):
 
 
 def prompts(sets=None, **settings):
-    known = LabelledProblems(train=TRAIN, sets=sets or {})
-    return file_prompts(SelfConsistencySettings(problems_per_step=1, **settings), known)
+    settings = SelfConsistencySettings(problems_per_step=1, **settings)
+    return file_prompts(settings, train=TRAIN, sets=sets or {})
 
 
 def test_new_are_prompts_with_a_word_that_no_training_prompt_has():

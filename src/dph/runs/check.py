@@ -27,7 +27,6 @@ from dph.runs.check_model import (
 from dph.runs.memory import Device
 from dph.runs.presample.manifest import read_manifest
 from dph.runs.prompts import (
-    LabelledProblems,
     file_prompts,
     recipe_shots,
     require_no_shown_test,
@@ -143,11 +142,11 @@ def _with_shots(
         shots, left = recipe_shots(recipe, train)
         require_no_shown_test(shots, sets)
         assert shots is not None
-        kept, chat = {part.key: part.problems for part in named}, recipe.data.chat is True
+        chat = recipe.data.chat is True
         return [
             replace(part, problems=[shots.before(each, chat=chat) for each in problems])
             for part in named
-            for problems in [left if part.key == "data.train" else kept[part.key]]
+            for problems in [left if part.key == "data.train" else part.problems]
         ]
 
     return findings.value("", shown) or list(named)
@@ -265,15 +264,14 @@ def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: 
             findings.errors.append(f"{key}: {verifier.name!r} {fault}")
             return
         if verdict.outcome is not Outcome.BAD_GOLD:
-            break
+            if bad:
+                tried = len(bad) + 1
+                findings.notes.append(f"{len(bad)} of {tried} rows cannot be graded: {bad[0]}")
+            return
         bad.append(what)
-    else:
-        if bad:
-            count = f"the first {len(bad)} problems" if len(bad) > 1 else "the only problem"
-            findings.errors.append(f"{key}: {count} cannot be graded, for example {bad[0]}")
-        return
     if bad:
-        findings.notes.append(f"{len(bad)} of {len(bad) + 1} rows cannot be graded: {bad[0]}")
+        count = f"the first {len(bad)} problems" if len(bad) > 1 else "the only problem"
+        findings.errors.append(f"{key}: {count} cannot be graded, for example {bad[0]}")
 
 
 _TRIES = 3
@@ -314,8 +312,8 @@ def _unlabelled(
         return []
     by_key = {part.key: part.problems for part in named}
     sets = {name: by_key.get(f"data.sets.{name}", ()) for name in recipe.data.sets}
-    known = LabelledProblems(train=by_key.get("data.train", ()), sets=sets)
-    problems = findings.value("", lambda: file_prompts(settings, known))
+    train = by_key.get("data.train", ())
+    problems = findings.value("", partial(file_prompts, settings, train=train, sets=sets))
     if problems is None:
         return []
     enough = partial(require_unlabelled, problems, per_step=settings.problems_per_step)

@@ -5,7 +5,7 @@ where the same command finds it again, even on another machine.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -166,19 +166,18 @@ def _chosen(chosen: ChosenRecipe, asked: GivenSettings, directory: Path) -> Chos
         if chosen.table["data"]["chat"] and asked.data["verifier"] in ("math", "math_qwen"):
             boxed = Choice("data.system_prompt", _BOXED, "the verifier reads boxes")
             chosen = _with(chosen, boxed)
-    for choice in _sizes(device, files.context if files else None, count):
-        chosen = _with(chosen, choice)
+    chosen = _with(chosen, *_sizes(device, files.context if files else None, count))
     drawn = chosen.table.get("presample", {}).get("samples", 8)
     enough = -(-5 * drawn // 8)
     why = f"rehearse problems with {enough} right answers of {drawn}"
-    chosen = _with(chosen, Choice("presample.threshold", enough, why))
     tries = chosen.table["evaluate"]["samples"]
     ks = sorted({k for k in (1, 8, _MOST_TRIES) if k <= tries} | {tries})
-    chosen = _with(chosen, Choice("evaluate.k", ks, "first try, and within several"))
-    parameters = read_shape(files.directory).parameters if files else None
-    chosen = _fitted(
-        chosen, device, parameters, lambda it: _refusal(it, directory, files, named, device)
+    chosen = _with(
+        chosen,
+        Choice("presample.threshold", enough, why),
+        Choice("evaluate.k", ks, "first try, and within several"),
     )
+    chosen = _fitted(chosen, directory, files, named, device)
     if errors := check(_resolved(chosen, directory), device=device).errors:
         raise SettingsError("; ".join(errors))
     return chosen
@@ -232,14 +231,15 @@ def _require_same(chosen: ChosenRecipe, directory: Path) -> None:
             )
 
 
-def _with(chosen: ChosenRecipe, choice: Choice) -> ChosenRecipe:
-    """The recipe with a choice; a setting that was given stays."""
-    section, _, name = choice.key.partition(".")
-    settings = chosen.table.get(section, {})
-    if name in settings:
-        return chosen
-    table = {**chosen.table, section: {**settings, name: choice.value}}
-    return replace(chosen, table=table, choices=(*chosen.choices, choice))
+def _with(chosen: ChosenRecipe, *choices: Choice) -> ChosenRecipe:
+    """The recipe with choices; settings that were given, or chosen before, stay."""
+    for choice in choices:
+        section, _, name = choice.key.partition(".")
+        settings = chosen.table.get(section, {})
+        if name not in settings:
+            table = {**chosen.table, section: {**settings, name: choice.value}}
+            chosen = replace(chosen, table=table, choices=(*chosen.choices, choice))
+    return chosen
 
 
 def _with_held_out(chosen: ChosenRecipe, directory: Path) -> ChosenRecipe:
@@ -344,12 +344,14 @@ def _rate(parameters: int | None, *, adapts: bool) -> Choice:
 
 
 def _fitted(
-    chosen: ChosenRecipe,
+    given: ChosenRecipe,
+    directory: Path,
+    files: CheckedModel | None,
+    named: Sequence[NamedProblems],
     device: Device | None,
-    parameters: int | None,
-    refusal_of: Callable[[ChosenRecipe], str],
 ) -> ChosenRecipe:
     """The recipe with the first way to train that fits into the memory of the device."""
+    parameters = read_shape(files.directory).parameters if files else None
     reason = "fits by the estimate of dph recipe check" if device else "nothing else is known"
     ways: list[dict[str, Any]] = [{}, {"gradient_checkpointing": True}]
     if PEFT.is_installed:
@@ -359,16 +361,13 @@ def _fitted(
             ways.append({**adapter, "weights": "bfloat16"})
             if BITSANDBYTES.is_installed:
                 ways.append({**adapter, "weights": "nf4"})
-    given = chosen
     for way in ways:
-        chosen = given
-        for name, value in way.items():
-            chosen = _with(chosen, Choice(f"model.{name}", value, reason))
+        chosen = _with(given, *(Choice(f"model.{key}", way[key], reason) for key in way))
         adapts = "adapter" in chosen.table["model"]
         chosen = _with(chosen, _rate(parameters, adapts=adapts))
-        refusal = refusal_of(chosen)
+        refusal = _refusal(chosen, directory, files, named, device)
         if not refusal:
-            return chosen
+            break
         reason = refusal.partition(":")[0]
     return chosen
 

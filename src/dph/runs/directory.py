@@ -37,82 +37,63 @@ def is_made(place: Path) -> bool:
     return (place / MANIFEST).exists()
 
 
+class _Inside:
+    """The place of a name inside a directory."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, directory: "EvaluationDirectory", kind: type | None = None) -> Path:
+        return directory.path / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluationDirectory:
     """The directory of the evaluation of one model."""
 
     path: Path
 
-    @property
-    def evaluation(self) -> Path:
-        """The scores."""
-        return self.path / EVALUATION
-
-    @property
-    def samples(self) -> Path:
-        """The graded answers."""
-        return self.path / SAMPLES
-
-    @property
-    def problems(self) -> Path:
-        """The problems that were asked."""
-        return self.path / PROBLEMS_FILE
-
-    @property
-    def tokens(self) -> Path:
-        """The tokens of some answers, if ``evaluate.token_details`` asks for them."""
-        return self.path / TOKENS_FILE
+    evaluation = _Inside(EVALUATION)
+    """The scores."""
+    samples = _Inside(SAMPLES)
+    """The graded answers."""
+    problems = _Inside(PROBLEMS_FILE)
+    """The problems that were asked."""
+    tokens = _Inside(TOKENS_FILE)
+    """The tokens of some answers, if ``evaluate.token_details`` asks for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory(EvaluationDirectory):
     """The directory of a run, and of the evaluation of its result."""
 
+    recipe_file = _Inside(RECIPE)
+    """The recipe, once training has begun."""
+    software = _Inside("software.json")
+    """Versions, and the first step that they trained: one object for each change."""
+    metrics = _Inside(METRICS)
+    """A line for each step."""
+    progress = _Inside(PROGRESS_FILE)
+    """The evaluations during training."""
+    initial_progress = _Inside("progress_initial.parquet")
+    """The answers of the initial policy that evaluations during training compare with."""
+    training_samples = _Inside("training_samples")
+    """Answers of each step."""
+    checkpoints = _Inside(CHECKPOINTS)
+    """All checkpoints."""
+    models = _Inside("models")
+    """The evaluations of models that are not the run's."""
+
     @classmethod
     def of(cls, recipe: Recipe, out: Path | None) -> "RunDirectory":
         """``out``, or ``runs/<name>`` under the working directory."""
         return cls(out if out is not None else Path("runs") / recipe.name)
-
-    @property
-    def recipe_file(self) -> Path:
-        """The recipe, once training has begun."""
-        return self.path / RECIPE
-
-    @property
-    def software(self) -> Path:
-        """Versions, and the first step that they trained: one object for each change."""
-        return self.path / "software.json"
-
-    @property
-    def metrics(self) -> Path:
-        """A line for each step."""
-        return self.path / METRICS
-
-    @property
-    def progress(self) -> Path:
-        """The evaluations during training."""
-        return self.path / PROGRESS_FILE
-
-    @property
-    def initial_progress(self) -> Path:
-        """The answers of the initial policy that evaluations during training compare with."""
-        return self.path / "progress_initial.parquet"
-
-    @property
-    def training_samples(self) -> Path:
-        """Answers of each step."""
-        return self.path / "training_samples"
 
     def kept_steps(self) -> dict[int, Path]:
         """The files of those answers by step, the oldest first."""
         files = self.training_samples.glob("*.parquet")
         matches = {file: re.fullmatch(r"step_(\d{6,})", file.stem) for file in files}
         return dict(sorted((int(match[1]), file) for file, match in matches.items() if match))
-
-    @property
-    def checkpoints(self) -> Path:
-        """The directory of all checkpoints."""
-        return self.path / CHECKPOINTS
 
     @property
     def newest_checkpoint(self) -> Path | None:
@@ -123,11 +104,6 @@ class RunDirectory(EvaluationDirectory):
     def base(self) -> EvaluationDirectory:
         """The initial policy's evaluation."""
         return EvaluationDirectory(self.path / BASE)
-
-    @property
-    def models(self) -> Path:
-        """The directory above evaluations of models that are not the run's."""
-        return self.path / "models"
 
     def interpolated(self, weight: str) -> EvaluationDirectory:
         """A model between the initial policy and the result, with its evaluation."""

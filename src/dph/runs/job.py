@@ -19,7 +19,7 @@ from dph.runs.training_digest import TrainingKey
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 
 Style = Callable[[str], str | None]
-"""The name of an answer's style; None where it has none."""
+"""The name of an answer's style, if it has one."""
 
 
 class Policies:

@@ -262,7 +262,7 @@ _OVER_VOCABULARY = {"entropy", "exact_reverse_kl", "exact_forward_kl"}
 _OF_A_LOGIT = 18
 """Bytes of a logit in a step on a GPU (`dph.model.sampler.torch.graph_decoding`)."""
 _OF_FREE = 0.85
-"""Share of a GPU's free memory that the sampler fills where its rows are ``auto``."""
+"""Share of a GPU's free memory that the sampler fills if its rows are ``auto``."""
 _STATES_8_BIT = 2 * (1 + 4 / 256)
 """Bytes of a number's state in 8-bit AdamW: two codes, and a scale for every 256 of each."""
 

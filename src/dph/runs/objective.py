@@ -1,4 +1,4 @@
-"""The one way from the settings of an objective to its terms."""
+"""The terms of an objective from its settings."""
 
 import inspect
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from dph.recipe.objective import ObjectiveSettings, TermSettings
 
 
 def make_objective(settings: ObjectiveSettings, directories: Sequence[Path] = ()) -> Objective:
-    """The terms that ``[objective]`` asks for; those of weight 0 are left out.
+    """The terms that ``[objective]`` asks for, without those of weight 0.
 
-    ``directories`` are searched first for terms of one's own (``data.modules`` of a recipe).
+    ``directories`` are searched first for user-defined terms (``data.modules`` of a recipe).
 
     Raises:
         SettingsError: a user-defined term cannot be imported or does not take its parameters.
@@ -37,7 +37,7 @@ def make_objective(settings: ObjectiveSettings, directories: Sequence[Path] = ()
 
 
 def _term(settings: TermSettings, directories: Sequence[Path]) -> Any:
-    """A class is made with its parameters; a function is the term itself, with them bound."""
+    """An instance of a class, or a function with the parameters bound."""
     own = is_import_path(settings.chosen)
     path = settings.chosen if own else settings.table[settings.chosen].path
     made: Any = load_callable(path, directories) if own else resolve_name(path)

@@ -26,7 +26,6 @@ from dph.runs.job import Policies, PreparedSet, Resumed, RunJob, Style
 from dph.runs.presample.manifest import Manifest, ValueSource, read_manifest
 from dph.runs.presample.pool import require_free
 from dph.runs.prompts import (
-    LabelledProblems,
     RunPrompts,
     file_prompts,
     recipe_shots,
@@ -152,7 +151,7 @@ def _self_consistency(
     settings = recipe.self_consistency
     if not settings.active:
         return None
-    prompts = file_prompts(settings, LabelledProblems(train=problems, sets=sets))
+    prompts = file_prompts(settings, train=problems, sets=sets)
     comparer = comparer_of(settings, recipe.data, verifier)
     if isinstance(comparer, KeyComparer):  # another one compares by the run's verifier
         stack.callback(comparer.close)
@@ -225,9 +224,7 @@ def note_accepted_verifier(job: RunJob) -> None:
     (checkpoint, step), verifier = (job.resumed.checkpoint, job.resumed.step), job.verifier
     if checkpoint is not None and _other_version(verifier, checkpoint) is not None:
         with only_writer(job.directory.path):
-            record_verifier(
-                checkpoint, name=verifier.name, version=verifier.version, first_step=step + 1
-            )
+            record_verifier(checkpoint, verifier, first_step=step + 1)
 
 
 def _other_version(verifier: Verifier, checkpoint: Path) -> str | None:

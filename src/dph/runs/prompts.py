@@ -74,7 +74,7 @@ class Shots:
     template: str = TEMPLATE
 
     def before(self, problem: Problem, *, chat: bool) -> Problem:
-        """The problem with the examples before its prompt; one that has them stays as it is."""
+        """The problem with the examples before its prompt, unless it has them already."""
         prompt = problem.prompt
         if isinstance(prompt, str) and not chat:
             return replace(problem, prompt=self._text(prompt))
@@ -104,17 +104,30 @@ class Shots:
         return (*given[:first], *shown, *given[first:])
 
 
-def drawn_examples(
-    problems: Sequence[Problem], *, count: int | None, answer: str, seed: int, where: str
-) -> tuple[list[Problem], tuple[Example, ...]]:
-    """``count`` problems in the order of their draw, or all in theirs, and what they show."""
-    if count is not None and count > len(problems):
-        raise DataError(f"data.shots: {count} examples are needed, {where} has {len(problems)}")
-    chosen = list(problems)
+def recipe_shots(
+    recipe: Recipe, train: Sequence[Problem]
+) -> tuple[Shots | None, tuple[Problem, ...]]:
+    """The examples, if the recipe has some, and the training problems that are not among them."""
+    settings, data = recipe.data.shots, recipe.data
+    if settings is None:
+        return None, tuple(train)
+    if data.chat is True and settings.template is not None:
+        raise SettingsError(
+            "data.shots.template is for plain prompts; in a chat (data.chat) each example is a "
+            "message of the user and one of the assistant"
+        )
+    file, count = settings.file, settings.count
+    chosen = list(train) if file is None else load_problems(file, columns=data.columns)
+    where = str(file or data.train)
     if count is not None:
-        order = generator(seed, "shots").permutation(len(problems))[:count]
-        chosen = [problems[index] for index in order]
-    return chosen, tuple(_example(problem, answer, where) for problem in chosen)
+        if count > len(chosen):
+            raise DataError(f"data.shots: {count} examples are needed, {where} has {len(chosen)}")
+        order = generator(settings.seed, "shots").permutation(len(chosen))[:count]
+        chosen = [chosen[index] for index in order]
+    examples = tuple(_example(problem, settings.answer, where) for problem in chosen)
+    shown = {each.problem_id for each in same_prompts(train, chosen)}
+    left = tuple(problem for problem in train if problem.problem_id not in shown)
+    return Shots(examples, settings.template or TEMPLATE), left
 
 
 def _example(problem: Problem, answer: str, where: str) -> Example:
@@ -132,36 +145,10 @@ def _example(problem: Problem, answer: str, where: str) -> Example:
     return Example(problem.prompt, str(value))
 
 
-def recipe_shots(
-    recipe: Recipe, train: Sequence[Problem]
-) -> tuple[Shots | None, tuple[Problem, ...]]:
-    """The examples, and the training problems that are left; no examples if none are asked for."""
-    settings, data = recipe.data.shots, recipe.data
-    if settings is None:
-        return None, tuple(train)
-    if data.chat is True and settings.template is not None:
-        raise SettingsError(
-            "data.shots.template is for plain prompts; in a chat (data.chat) each example is a "
-            "message of the user and one of the assistant"
-        )
-    file = settings.file
-    problems = train if file is None else load_problems(file, columns=data.columns)
-    chosen, examples = drawn_examples(
-        problems,
-        count=settings.count,
-        answer=settings.answer,
-        seed=settings.seed,
-        where=str(file or data.train),
-    )
-    shown = {each.problem_id for each in same_prompts(train, chosen)}
-    left = tuple(problem for problem in train if problem.problem_id not in shown)
-    return Shots(examples, settings.template or TEMPLATE), left
-
-
 def require_no_shown_test(
     shots: Shots | None, sets: Iterable[tuple[str, Sequence[Problem]]]
 ) -> None:
-    """Refuse a test problem among the examples: its answer would stand before every question."""
+    """Refuse a test problem among the examples, whose answer would precede every question."""
     if shots is None:
         return
     shown = [Problem(problem_id=each.prompt, prompt=each.prompt) for each in shots.examples]
@@ -176,12 +163,9 @@ def require_no_shown_test(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPrompts:
-    """A tokenizer, and the settings of ``[data]`` that say how a prompt becomes tokens.
+    """A tokenizer, and the settings of ``[data]`` by which a prompt becomes tokens.
 
-    Attributes:
-        chat: whether texts go through the chat template.
-        system_prompt: before every chat.
-        shots: the recipe's examples before each question, if there are any.
+    ``chat``: texts go through the chat template.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -191,19 +175,19 @@ class RunPrompts:
 
     @classmethod
     def of(cls, data: DataSettings, tokenizer: PreTrainedTokenizerBase) -> "RunPrompts":
-        """Prompts as ``[data]`` asks for them; ``data.template`` is set in the tokenizer."""
+        """The prompts of ``[data]``; ``data.template`` is set in the tokenizer."""
         set_template_variables(tokenizer, data.template)
         chat = wants_chat(tokenizer, data.chat)
         return cls(tokenizer=tokenizer, chat=chat, system_prompt=data.system_prompt)
 
     def asked(self, problem: Problem) -> Problem:
-        """The problem as the model is asked it: behind the recipe's examples, if there are any."""
+        """The problem with the recipe's examples, if there are any, before its prompt."""
         if self.shots is None or not problem.prompt:
             return problem
         return self.shots.before(problem, chat=self.chat)
 
     def fingerprint(self, problems: Sequence[Problem]) -> str:
-        """The fingerprint of problems as the model is asked them."""
+        """The fingerprint of problems with their examples."""
         return problems_fingerprint(list(map(self.asked, problems)))
 
     def turns(self, tools: Sequence[Mapping[str, Any]]) -> TurnEncoder:
@@ -211,7 +195,7 @@ class RunPrompts:
         return TurnEncoder(self.tokenizer, tools, chat=self.chat, system_prompt=self.system_prompt)
 
     def encode(self, problem: Problem) -> tuple[int, ...]:
-        """The tokens of the prompt as it is asked."""
+        """The tokens of the prompt with its examples."""
         return encode_prompt(
             self.tokenizer,
             self.asked(problem).prompt,
@@ -232,22 +216,20 @@ class RunPrompts:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledProblems:
-    """The labelled problems of a recipe: of training and of its evaluation sets."""
-
-    train: Sequence[Problem]
-    sets: Mapping[str, Sequence[Problem]]
+Sets = Mapping[str, Sequence[Problem]]
+"""The problems of evaluation sets, by name."""
 
 
-def file_prompts(settings: SelfConsistencySettings, known: LabelledProblems) -> tuple[Problem, ...]:
-    """The rows of ``file`` that ``only`` and ``novel`` leave."""
+def file_prompts(
+    settings: SelfConsistencySettings, *, train: Sequence[Problem], sets: Sets
+) -> tuple[Problem, ...]:
+    """The prompts of ``file`` that ``only`` and ``novel`` leave, none of them in ``sets``."""
     settings.require_file()
     assert settings.file is not None
     chosen = _only_rows(load_problems(settings.file), settings)
-    _require_no_tests(chosen, settings, known)
+    _require_no_tests(chosen, settings, sets)
     if settings.novel:
-        chosen = with_new_words(chosen, known.train)
+        chosen = with_new_words(chosen, train)
     if not chosen:
         new = " with a word that no training prompt has (novel)" * settings.novel
         raise DataError(f"self_consistency: no prompt of {settings.file} is left{new}")
@@ -278,16 +260,16 @@ def _only_rows(rows: Sequence[Problem], settings: SelfConsistencySettings) -> li
 
 
 def _require_no_tests(
-    prompts: Sequence[Problem], settings: SelfConsistencySettings, known: LabelledProblems
+    prompts: Sequence[Problem], settings: SelfConsistencySettings, sets: Sets
 ) -> None:
     """Refuse prompts of evaluation sets, unless ``allow_overlap`` names the set."""
     for name in settings.allow_overlap:
-        if name not in known.sets:
-            sets = ", ".join(known.sets) or "none"
+        if name not in sets:
+            names = ", ".join(sets) or "none"
             raise SettingsError(
-                f"self_consistency.allow_overlap: there is no set {name!r}; there is: {sets}"
+                f"self_consistency.allow_overlap: there is no set {name!r}; there is: {names}"
             )
-    for name, problems in known.sets.items():
+    for name, problems in sets.items():
         if name in settings.allow_overlap:
             continue
         if same := same_prompts(prompts, problems):

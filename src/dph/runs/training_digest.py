@@ -78,14 +78,8 @@ class TrainingKey:
 
     Paths do not count: the model, its tokenizer, its stop tokens, the problems and the verifier's
     databases count by their contents, so that a run may be moved. Nor does the verifier's version,
-    which a checkpoint names apart, so that a changed verifier can be accepted.
-
-    Attributes:
-        recipe: of the run.
-        initial: the directory of the initial policy.
-        tokenizer: of the run.
-        asked: the fingerprint of the training problems as the model is asked them.
-        verifier: of training.
+    which a checkpoint names apart, so that a changed verifier can be accepted. ``asked`` is the
+    fingerprint of the training problems with their examples.
     """
 
     recipe: Recipe

@@ -1,7 +1,7 @@
 """The training stage of a run: from the pool, or from all problems, to a checkpoint."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -32,50 +32,42 @@ from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers.base import OneAtATime, Verifier, verifier_identity
 
 
-@contextmanager
-def evaluations(
+def _evaluations(
     job: RunJob,
     draw: AnswerSampler,
     policy: PreTrainedModel,
     initial: PreTrainedModel | None,
-) -> Iterator[Evaluations | None]:
-    """The evaluations of a run that trains ``policy``; None if the recipe asks for none.
+    stack: ExitStack,
+) -> Evaluations:
+    """The evaluations of a run that trains ``policy``.
 
     They have separate verifiers with worker processes, so that answers of training never wait for
     those of an evaluation.
     """
-    if not job.recipe.evaluate.every:
-        yield None
-        return
     recipe = job.recipe
-    with ExitStack() as stack:
-        sets = _sets(job, draw, stack)
-        for chosen in sets:
-            parameters = chosen.draw.parameters
-            job.prompts.require_fit(
-                policy.config, chosen.problems, max_tokens=parameters.max_tokens
-            )
-        compared = None
-        if initial is not None:
-            scorer = scorer_of(
-                recipe, job.prompts.tokenizer, temperature=recipe.evaluate.temperature
-            )
-            forward = TrainingForward(
-                model=policy,
-                **asdict(scorer),
-                max_tokens=sets[0].draw.parameters.max_tokens,
-                reference=initial,
-            )
-            compared = InitialPolicy(sampler=torch_sampler(job, initial), forward=forward)
-        with Evaluations(
-            job.directory.path,
-            sets,
-            recipe.evaluate,
-            digest=_digest(recipe, sets),
-            initial=compared,
-            shown=shown_answers(recipe.track),
-        ) as measuring:
-            yield measuring
+    sets = _sets(job, draw, stack)
+    for chosen in sets:
+        most = chosen.draw.parameters.max_tokens
+        job.prompts.require_fit(policy.config, chosen.problems, max_tokens=most)
+    compared = None
+    if initial is not None:
+        temperature = recipe.evaluate.temperature
+        forward = TrainingForward(
+            model=policy,
+            **asdict(scorer_of(recipe, job.prompts.tokenizer, temperature=temperature)),
+            max_tokens=sets[0].draw.parameters.max_tokens,
+            reference=initial,
+        )
+        compared = InitialPolicy(sampler=torch_sampler(job, initial), forward=forward)
+    measuring = Evaluations(
+        job.directory.path,
+        sets,
+        recipe.evaluate,
+        digest=_digest(recipe, sets),
+        initial=compared,
+        shown=shown_answers(recipe.track),
+    )
+    return stack.enter_context(measuring)
 
 
 def some_problems(
@@ -208,10 +200,13 @@ def _train(job: RunJob, progress: ProgressDisplay) -> Trained:
     draw = graded_sampler(job, policy)
     source = pool_source(job, job.policies.initial() if has_adapter(policy) else policy)
     problems, stored = _read_pools(job, source, initial=begins)
-    with (
-        evaluations(job, draw, policy, initial if compares else None) as measuring,
-        progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance,
-    ):
+    with ExitStack() as stack:
+        measuring = None
+        if recipe.evaluate.every:
+            compared = initial if compares else None
+            measuring = _evaluations(job, draw, policy, compared, stack)
+        task = progress.task(f"training {recipe.method}", recipe.train.steps, "steps")
+        advance = stack.enter_context(task)
 
         def start(step: int) -> None:
             note_beginning(recipe, job.directory.path, done=step)

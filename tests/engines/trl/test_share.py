@@ -1,7 +1,8 @@
 import pytest
 
 from dph.engines.trl.rehearsal import MicroStep, MicroSteps, rehearsal_share
-from dph.runs.train.rows import Drawing, rehearsal_of_step
+from dph.recipe.objective import AnchorSettings
+from dph.runs.train.rows import rehearsal_of_step
 from loop_parts import stored_answer
 
 
@@ -15,9 +16,10 @@ def shares(samples, count, *, ranks, micros, step=3, seed=5):
         [
             rehearsal_share(
                 samples,
-                Drawing(count=count),
+                AnchorSettings(divergence="forward_kl"),
                 step,
                 MicroStep(rank=rank, ranks=ranks, micro=micro, micros=micros),
+                count=count,
                 seed=seed,
             )
             for micro in range(micros)

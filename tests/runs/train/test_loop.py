@@ -16,11 +16,11 @@ from dph.records import Outcome, Verdict
 from dph.runs.directory import latest_checkpoint
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.presample import presample
-from dph.runs.train.checkpoints import Progress, save_checkpoint
+from dph.runs.train.checkpoints import Progress, RunCheckpoints
 from dph.runs.train.collect import collect
 from dph.runs.train.policy_rows import require_reference
 from dph.runs.train.tracking import read_metrics
-from letter_task import GRADING
+from letter_task import GRADING, LetterVerifier
 from loop_parts import (
     Killed,
     completion,
@@ -146,13 +146,17 @@ def test_a_half_written_checkpoint_is_not_seen(tmp_path):
     assert latest_checkpoint(tmp_path).name == "step_000002"
 
 
-def test_the_millionth_step_is_newer_than_the_one_before(make_model, tokenizer, tmp_path):
+@pytest.fixture
+def checkpoints(make_model, tokenizer, tmp_path):
     model = make_model()
-    optimizer = torch.optim.AdamW(model.parameters())
+    parts = model, tokenizer, torch.optim.AdamW(model.parameters())
+    recipe = make_recipe("grpo", keep_checkpoints=2)
+    return RunCheckpoints(tmp_path, recipe, *parts, verifier=LetterVerifier(), digest="d")
+
+
+def test_the_millionth_step_is_newer_than_the_one_before(checkpoints, tmp_path):
     for step in (999_998, 999_999, 1_000_000):
-        save_checkpoint(
-            tmp_path, Progress(step=step), model, tokenizer, optimizer, digest="d", keep=2
-        )
+        checkpoints.save(Progress(step=step))
     assert latest_checkpoint(tmp_path) == tmp_path / "step_1000000"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["step_1000000", "step_999999"]
 
@@ -222,33 +226,6 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_leaves_its_rows(start, tmp_
     assert latest_checkpoint(tmp_path / "checkpoints") is None
 
 
-def test_recomputed_old_log_probs_give_the_same_training_up_to_rounding(start, tmp_path):
-    found = []
-    for name in ("sampler", "recompute"):
-        start(make_recipe("grpo", steps=2, old_logprobs=name), tmp_path / name)
-        found.append(read_metrics(tmp_path / name / "metrics.jsonl"))
-    (a, *_), (b, *_) = found
-    assert a["policy_loss"] == pytest.approx(b["policy_loss"], abs=1e-4)
-    assert a["grad_norm"] == pytest.approx(b["grad_norm"], rel=1e-3)
-    for line in (*found[0], *found[1]):
-        assert 0 <= line["sampler_gap"] <= line["sampler_gap_max"] < 1e-4
-
-
-def test_shared_prompts_train_as_separate_ones(rehearse, tmp_path):
-    found = []
-    for sharing in ("always", "never"):
-        recipe = make_recipe("dph_js_definition", steps=1, shared_prompts=sharing)
-        rehearse(recipe, tmp_path / sharing)
-        found += read_metrics(tmp_path / sharing / "metrics.jsonl")
-    shared, separate = found
-    assert shared["rows_packed"] == shared["rows"] > 0
-    assert separate["rows_packed"] == 0
-    assert shared["tokens_in_rows"] == separate["tokens_in_rows"]
-    assert shared["tokens_computed"] < shared["tokens_in_rows"] <= separate["tokens_computed"]
-    for name in ("policy_loss", "divergence", "grad_norm", "kl_penalty"):
-        assert shared[name] == pytest.approx(separate[name], rel=1e-3, abs=1e-6)
-
-
 def test_dynamic_sampling_without_any_signal_is_an_error(start, tmp_path):
     always_right = ending(Outcome.CORRECT, sampler=FinishedSampler())
     with pytest.raises(TrainingError, match=r"none of \d+ groups holds both right and wrong"):
@@ -282,16 +259,14 @@ def test_ctrl_c_between_checkpoint_and_next_step_loses_nothing(start, tmp_path, 
 
 
 def test_a_checkpoint_on_a_full_disk_is_an_error_and_leaves_nothing(
-    make_model, tokenizer, tmp_path, monkeypatch
+    checkpoints, tmp_path, monkeypatch
 ):
     def fail(*_args, **_kwargs):
         raise SafetensorError("No space left on device")
 
     monkeypatch.setattr("dph.runs.train.optimizer.save_file", fail)
-    model = make_model()
-    optimizer = torch.optim.AdamW(model.parameters())
     with pytest.raises(TrainingError, match="step_000000: No space left on device"):
-        save_checkpoint(tmp_path, Progress(), model, tokenizer, optimizer, digest="", keep=1)
+        checkpoints.save(Progress())
     assert list(tmp_path.iterdir()) == []
 
 

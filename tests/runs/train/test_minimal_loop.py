@@ -76,22 +76,3 @@ def test_three_steps_end_with_the_weights_of_train(
         torch.testing.assert_close(own, theirs, rtol=0, atol=1e-6)
         moved = max(moved, float((own - first).detach().abs().max()))
     assert moved > 1e-2
-
-
-@pytest.mark.slow
-def test_rehearsal_and_every_constant_count(
-    example, make_model, make_draw, tokenizer, problems, monkeypatch
-):
-    stored = own_right_answers(make_draw(make_model()), problems)
-
-    def weights():
-        model = make_model()
-        list(example.train(model, tokenizer, problems, stored, LetterVerifier()))
-        return torch.cat([p.detach().flatten() for p in model.parameters()])
-
-    usual = weights()
-    changes = {"SEED": 4, "STEPS": 2, "REHEARSED": 4, "LEARNING_RATE": 4e-2, "EPS": 2e-2}
-    for name, value in {**changes, "ETA": 0.0, "MINIBATCHES": 1}.items():
-        with monkeypatch.context() as patch:
-            patch.setattr(example, name, value)
-            assert (weights() - usual).abs().max() > 1e-5, name

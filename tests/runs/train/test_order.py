@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
 from dph.runs.train.rows import (
-    Drawing,
     PolicyRow,
     Position,
-    drawing_of,
     next_problems,
     prompts_of_step,
     rehearsal_of_step,
@@ -84,6 +82,11 @@ PROMPTS = [
 SCHEMAS = [tuple(range(1000 * k, 1000 * k + 40)) for k in range(4)]
 
 
+def drawn(samples, count, step, **settings):
+    anchor = AnchorSettings(divergence="forward_kl", **settings)
+    return stored_of_step(samples, anchor, step, count=count, seed=0)
+
+
 def asked(schema, question):
     """A stored answer of 3 tokens to a question of 5 tokens on a schema of 40."""
     prompt = (*SCHEMAS[schema], *(7 + question,) * 5)
@@ -94,42 +97,36 @@ ASKED = [asked(schema, question) for schema in range(4) for question in range(6)
 
 
 def test_answers_of_one_schema_come_together_as_often_and_small_ones_fill_a_step():
-    drawing = Drawing(count=5, whole_schemas=True)
     times = Counter()
     for step in range(2000):
-        chosen = stored_of_step(ASKED, drawing, step, seed=0)
+        chosen = drawn(ASKED, 5, step, whole_schemas=True)
         assert len({row.problem_id for row in chosen}) == 5
         assert len({row.prompt_ids[:40] for row in chosen}) == 1
         times.update(row.problem_id for row in chosen)
     # 2,000 draws with probability 5/24: four standard deviations are 73.
     assert len(times) == 24
     assert all(abs(count - 2000 * 5 / 24) < 73 for count in times.values())
-    assert chosen == stored_of_step(ASKED, drawing, 1999, seed=0)
+    assert chosen == drawn(ASKED, 5, 1999, whole_schemas=True)
     rows = [asked(schema, question) for schema in range(4) for question in range(3)]
-    chosen = stored_of_step(rows, drawing, 1, seed=0)
+    chosen = drawn(rows, 5, 1, whole_schemas=True)
     assert sorted(Counter(row.prompt_ids[0] for row in chosen).values()) == [2, 3]
 
 
 def test_a_step_computes_no_more_tokens_than_it_may():
     apart = [asked(schema, 0) for schema in range(4)]  # 48 tokens each
     for most, expected in [(1, 1), (48, 1), (95, 1), (96, 2)]:
-        chosen = stored_of_step(apart, Drawing(count=9, tokens=most), 3, seed=0)
+        chosen = drawn(apart, 9, 3, tokens_per_step=most)
         assert chosen == rehearsal_of_step(apart, 9, 3, seed=0)[:expected]
     # 48 tokens for the first, and 8 more for each that has the schema.
-    drawing = Drawing(count=24, whole_schemas=True, tokens=48 + 3 * 8 + 7)
-    chosen = stored_of_step(ASKED, drawing, 3, seed=0)
+    chosen = drawn(ASKED, 24, 3, whole_schemas=True, tokens_per_step=48 + 3 * 8 + 7)
     assert chosen == schemas_of_step(ASKED, 24, 3, seed=0)[:4]
 
 
 def test_settings_of_an_anchor_say_how_its_samples_are_drawn():
-    anchor = AnchorSettings(divergence="forward_kl", whole_schemas=True, tokens_per_step=100)
-    assert drawing_of(anchor, 7) == Drawing(count=7, whole_schemas=True, tokens=100)
-    anchor = AnchorSettings(divergence="forward_kl", per_step=3, whole_prompts=True)
-    assert drawing_of(anchor, 7) == Drawing(count=3, whole_prompts=True)
-    chosen = stored_of_step(PROMPTS, drawing_of(anchor, 7), 1, seed=0)
-    assert chosen == prompts_of_step(PROMPTS, 3, 1, seed=0)
-    chosen = stored_of_step(PROMPTS, Drawing(count=4), 1, seed=0)
-    assert chosen == rehearsal_of_step(PROMPTS, 4, 1, seed=0)
+    assert drawn(PROMPTS, 7, 1, per_step=3, whole_prompts=True) == prompts_of_step(
+        PROMPTS, 3, 1, seed=0
+    )
+    assert drawn(PROMPTS, 4, 1) == rehearsal_of_step(PROMPTS, 4, 1, seed=0)
 
 
 def group_of(name, size=2):

@@ -1,16 +1,14 @@
 import logging
-from dataclasses import replace
+from math import isfinite
 
 import pytest
-import torch
 
 from dph.errors import DataError
-from dph.loss.objectives import FlowRL, UniformCorrect
 from dph.recipe import ObjectiveSettings
 from dph.records import Outcome
 from dph.runs.objective import make_objective
-from dph.runs.train.policy_rows import Scorers, group_samples, logprob_gap, policy_rows, warn_of_gap
-from dph.runs.train.rows import PolicyRow, split_minibatches
+from dph.runs.train.policy_rows import Scorers, logprob_gap, policy_rows, warn_of_gap
+from dph.runs.train.rows import split_minibatches
 from dph.runs.train.updating import LogprobGap
 from loop_parts import graded, group_of, score, training_forward
 from own_advantage import RELATIVE
@@ -163,46 +161,10 @@ def test_a_partial_reward_stops_an_advantage_of_right_answers_at_the_first_batch
         rows_of([half], forward, advantage={"kind": "maxrl"})
 
 
-def answers_to(problem, *logprobs):
-    answers = [graded(ids=(5,) * len(x), problem=problem, logprobs=x) for x in logprobs]
-    return group_of(*answers, prompt=(3,))
-
-
-def plain_rows(groups):
-    return [
-        PolicyRow(
-            prompt_ids=group.prompt_ids,
-            completion_ids=each.completion.token_ids,
-            advantage=0.0,
-            old_logprobs=each.completion.logprobs,
-        )
-        for group in groups
-        for each in group.completions
-    ]
-
-
-TWO = [answers_to("a", (-1.0, -0.5), (-2.0,)), answers_to("b", (-0.25,) * 4, (-3.0, -1.0, -1.0))]
-
-
-def test_log_probs_are_summed_over_an_answers_tokens_and_one_without_has_the_length_of_one():
-    samples = group_samples(TWO, plain_rows(TWO), UniformCorrect())
-    assert samples.logprobs.tolist() == [[-1.5, -2.0], [-1.0, -5.0]]
-    assert samples.lengths.tolist() == [[2, 1], [4, 3]]
-    groups = [answers_to("a", (), (-1.0,))]
-    samples = group_samples(groups, plain_rows(groups), UniformCorrect())
-    assert samples.lengths.tolist() == [[1, 1]]
-    assert torch.equal(samples.logprobs, torch.tensor([[0.0, -1.0]]))
-
-
-def test_the_initial_policys_log_probs_are_summed_and_all_there_or_missing():
-    scored = [
-        replace(row, ref_logprobs=tuple(2 * x for x in row.old_logprobs)) for row in plain_rows(TWO)
-    ]
-    samples = group_samples(TWO, scored, FlowRL())
-    assert samples.ref_logprobs.tolist() == [[-3.0, -4.0], [-2.0, -10.0]]
-    scored[1] = replace(scored[1], ref_logprobs=None)
-    assert not group_samples(TWO, scored, FlowRL()).has("ref_logprobs")
-    assert group_samples(TWO, scored, UniformCorrect()).ref_logprobs is None
+def test_an_answer_without_tokens_has_the_length_of_one(forward):
+    answers = [graded(RIGHT, (), logprobs=()), graded(WRONG, (5, 1), logprobs=(-1.0, -2.0))]
+    (rows,) = rows_of([group_of(*answers)], forward, advantage={"kind": "ucpo"}).groups
+    assert all(isfinite(row.advantage) for row in rows)
 
 
 def test_the_gap_is_the_mean_and_largest_difference_and_without_tokens_there_is_none(caplog):

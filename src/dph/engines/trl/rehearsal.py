@@ -20,12 +20,13 @@ from dph.loss.objectives import LossBatch, Reduction, anchor_term, row_weights, 
 from dph.model.forward.logprobs import completion_scores
 from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
 from dph.recipe import ObjectiveSettings
+from dph.recipe.objective import AnchorSettings
 from dph.runs.objective import make_objective
 from dph.runs.presample.manifest import Manifest, require_policy
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.policy_rows import require_reference
-from dph.runs.train.rows import Drawing, drawing_of, length_of, stored_of_step
+from dph.runs.train.rows import length_of, stored_of_step
 from dph.runs.train.updating import TrainingForward, padded
 
 
@@ -55,10 +56,11 @@ class Share:
 
 def rehearsal_share(
     samples: Sequence[RehearsalSample],
-    drawing: Drawing,
+    settings: AnchorSettings,
     step: int,
     place: MicroStep,
     *,
+    count: int,
     seed: int,
     reduction: Reduction = "token_mean",
     max_tokens: int | None = None,
@@ -70,7 +72,7 @@ def rehearsal_share(
     than places, a place gets the first answer with weight 0: every process must run as many
     forwards as the others, for sharded models.
     """
-    rows = stored_of_step(samples, drawing, step, seed=seed)
+    rows = stored_of_step(samples, settings, step, count=count, seed=seed)
     lengths = torch.tensor([length_of(row) for row in rows])
     whole = row_weights(lengths, reduction=reduction, max_tokens=max_tokens)
     weights = (place.ranks * whole).tolist()
@@ -113,7 +115,8 @@ class StoredAnchor:
     name: str
     divergence: Divergence
     weight: float
-    drawing: Drawing
+    settings: AnchorSettings
+    per_step: int
     pool: OpenPool
 
 
@@ -133,7 +136,8 @@ def open_anchors(
             name=name,
             divergence=term.divergence,
             weight=term.weight,
-            drawing=drawing_of(settings[name], per_step),
+            settings=settings[name],
+            per_step=per_step,
             pool=opened[places[name]],
         )
         for name, term in terms.anchors.items()

@@ -176,9 +176,10 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
     def _share(self, anchor: StoredAnchor, place: MicroStep) -> Share:
         return rehearsal_share(
             anchor.pool.samples,
-            anchor.drawing,
+            anchor.settings,
             self.state.global_step + 1,
             place,
+            count=anchor.per_step,
             seed=self.args.seed,
             reduction=self.args.terms.reduction,
             max_tokens=self.max_completion_length,

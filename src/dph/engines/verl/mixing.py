@@ -30,7 +30,7 @@ from dph.runs.presample.manifest import (
     require_whole,
 )
 from dph.runs.presample.tables import RehearsalSample, read_rehearsal, rehearsal_sample
-from dph.runs.train.rows import drawing_of, length_of, stored_of_step
+from dph.runs.train.rows import length_of, stored_of_step
 
 
 class StoredAnswers(Sequence[RehearsalSample]):
@@ -340,8 +340,9 @@ class MixingActors:
         sources: list[int] = []
         used: list[bool] = []
         for source, (name, anchor) in enumerate(settings.objective.active_anchors.items(), start=1):
-            drawing = drawing_of(anchor, settings.rehearsal_per_step)
-            drawn = stored_of_step(self._stores[name], drawing, self._step(), seed=settings.seed)
+            count, step = settings.rehearsal_per_step, self._step()
+            stored = self._stores[name]
+            drawn = stored_of_step(stored, anchor, step, count=count, seed=settings.seed)
             shortest = min(drawn, key=lambda s: len(s.prompt_ids) + len(s.completion_ids))
             filling = filled(len(drawn), cells, multiple=multiple) - len(drawn)
             samples += [*drawn, *[shortest] * filling]

@@ -57,33 +57,6 @@ class VerifierVersion:
     first_step: int = 1
 
 
-def save_checkpoint(
-    directory: Path,
-    progress: Progress,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    optimizer: torch.optim.Optimizer,
-    *,
-    digest: str,
-    keep: int,
-    spare: int | None = None,
-    verifiers: Sequence[VerifierVersion] = (),
-) -> Path:
-    """Write ``step_NNNNNN``; remove all but the newest ``keep`` and that of the step ``spare``."""
-    path = checkpoint_of(make_directory(directory), progress.step)
-    try:
-        with atomic_path(path) as temporary:
-            temporary.mkdir()
-            save_policy(model, temporary)
-            tokenizer.save_pretrained(temporary)
-            save_optimizer(optimizer, temporary)
-            write_progress(temporary, progress, digest=digest, verifiers=verifiers)
-    except SafetensorError as error:  # its way to say that the disk is full
-        raise TrainingError(f"cannot write the checkpoint {path}: {error}") from error
-    remove_old(directory, keep=keep, spare=spare)
-    return path
-
-
 def write_progress(
     directory: Path,
     progress: Progress,
@@ -120,18 +93,19 @@ def read_verifiers(path: Path) -> tuple[VerifierVersion, ...]:
 
 
 def followed_by(
-    verifiers: Sequence[VerifierVersion], *, name: str, version: str, first_step: int
+    verifiers: Sequence[VerifierVersion], verifier: Verifier, *, first_step: int
 ) -> tuple[VerifierVersion, ...]:
-    """The verifiers of a run whose steps from ``first_step`` on are rewarded by this one."""
+    """The verifiers of a run whose steps from ``first_step`` on are rewarded by ``verifier``."""
+    name, version = verifier.name, verifier.version
     if verifiers and (verifiers[-1].name, verifiers[-1].version) == (name, version):
         return tuple(verifiers)
     return (*verifiers, VerifierVersion(name=name, version=version, first_step=first_step))
 
 
-def record_verifier(path: Path, *, name: str, version: str, first_step: int) -> None:
+def record_verifier(path: Path, verifier: Verifier, *, first_step: int) -> None:
     """Write into a checkpoint that the run continues with this verifier."""
     digest, verifiers, progress = _read(path)
-    verifiers = followed_by(verifiers, name=name, version=version, first_step=first_step)
+    verifiers = followed_by(verifiers, verifier, first_step=first_step)
     write_progress(path, progress, digest=digest, verifiers=verifiers)
 
 
@@ -185,24 +159,25 @@ class RunCheckpoints:
         """Write a checkpoint unless this step has one."""
         if self.newest is not None and self.saved_step == progress.step:
             return self.newest
-        self.newest = save_checkpoint(
-            self._directory,
-            progress,
-            self._policy,
-            self._tokenizer,
-            self._optimizer,
-            digest=self._digest,
-            keep=self._train.keep_checkpoints,
-            spare=self._best.step if self._best else None,
-            verifiers=followed_by(
-                read_verifiers(self.newest) if self.newest else (),
-                name=self._verifier.name,
-                version=self._verifier.version,
-                first_step=(self.saved_step or 0) + 1,
-            ),
+        verifiers = followed_by(
+            read_verifiers(self.newest) if self.newest else (),
+            self._verifier,
+            first_step=(self.saved_step or 0) + 1,
         )
-        self.saved_step = progress.step
-        return self.newest
+        path = checkpoint_of(make_directory(self._directory), progress.step)
+        try:
+            with atomic_path(path) as temporary:
+                temporary.mkdir()
+                save_policy(self._policy, temporary)
+                self._tokenizer.save_pretrained(temporary)
+                save_optimizer(self._optimizer, temporary)
+                write_progress(temporary, progress, digest=self._digest, verifiers=verifiers)
+        except SafetensorError as error:  # its way to say that the disk is full
+            raise TrainingError(f"cannot write the checkpoint {path}: {error}") from error
+        spare = self._best.step if self._best else None
+        remove_old(self._directory, keep=self._train.keep_checkpoints, spare=spare)
+        self.newest, self.saved_step = path, progress.step
+        return path
 
     def keep_if_best(self, progress: Progress, value: float) -> None:
         """Save the checkpoint and name it the best if ``value`` is above that of all others."""

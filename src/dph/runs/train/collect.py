@@ -224,7 +224,7 @@ _LIKELY = {
     Outcome.BAD_GOLD: "the gold answers, or the paths of their databases, are wrong",
     Outcome.CRASHED: "the verifier is broken: the reasons are tracebacks",
 }
-"""Where to look first if every answer has this outcome."""
+"""The first thing to check if every answer has this outcome."""
 
 
 def uniform_outcomes(groups: Sequence[Group]) -> str | None:

@@ -163,21 +163,17 @@ class KeptSamples:
     ) -> None:
         self._run = RunDirectory(directory)
         self._keep, self._seed = keep, seed
-        self._limit, self._told = megabytes * 10**6, False
+        self._limit, self._warned = megabytes * 10**6, False
         self._problems: dict[bool, Mapping[str, Problem]] = {
             True: {p.problem_id: p for p in labelled},
             False: {p.problem_id: p for p in unlabelled},
         }
-        self._sizes: dict[int, int] = {}
 
     def go_on(self, step: int) -> None:
         """Continue after ``step``: remove the files of later steps, which a kill took back."""
-        self._sizes = {}
         for found, path in self._run.kept_steps().items():
             if found > step:
                 path.unlink()
-            else:
-                self._sizes[found] = path.stat().st_size
 
     def write(self, groups: Sequence[Group], step: int) -> None:
         """Write the answers of the groups that a step drew."""
@@ -190,7 +186,6 @@ class KeptSamples:
         path = make_directory(self._run.training_samples) / f"step_{step:06d}.parquet"
         with atomic_path(path) as temporary:
             pq.write_table(pa.Table.from_pylist(rows, schema=KEPT), temporary, compression="zstd")
-        self._sizes[step] = path.stat().st_size
         self._make_room()
 
     def _rows(self, group: Group, step: int) -> list[dict[str, Any]]:
@@ -215,12 +210,14 @@ class KeptSamples:
         ]
 
     def _make_room(self) -> None:
-        while sum(self._sizes.values()) > self._limit and len(self._sizes) > 1:
-            oldest = min(self._sizes)
-            (self._run.training_samples / f"step_{oldest:06d}.parquet").unlink(missing_ok=True)
-            del self._sizes[oldest]
-            if not self._told:
-                self._told = True
+        files = self._run.kept_steps()
+        sizes = {step: path.stat().st_size for step, path in files.items()}
+        while sum(sizes.values()) > self._limit and len(sizes) > 1:
+            oldest = min(sizes)
+            files[oldest].unlink()
+            del sizes[oldest]
+            if not self._warned:
+                self._warned = True
                 logger.warning(
                     "answers of step %d and later ones are removed from %s: train.keep_samples_mb "
                     "= %d is reached",

@@ -3,7 +3,7 @@
 ``step`` is the algorithm. ``train`` repeats it, and a ``_Recorder`` watches.
 
 Deviations from arXiv:2509.07430:
-1. Each term of the loss has a denominator of its own (the paper's code divides both by all rows).
+1. Each term of the loss has its own denominator (the paper's code divides both by all rows).
 2. Groups whose advantages are all 0 are left out of the update when no other term acts on them;
    the gradient is the same.
 3. Old log-probs are the sampler's if sampler and trainer compute in float32. In 16 bits the
@@ -53,7 +53,6 @@ from dph.runs.train.rows import (
     Minibatch,
     PolicyRow,
     Position,
-    drawing_of,
     split_minibatches,
     stored_of_step,
 )
@@ -156,6 +155,11 @@ def step(
     )
 
 
+def _shuffled(groups: Sequence[Group], *, seed: int, step: int) -> list[Group]:
+    # So that the groups of a refill do not end up in one mini-batch.
+    return [groups[i] for i in generator(seed, "minibatches", step).permutation(len(groups))]
+
+
 def _sample_and_grade(learner: Learner, position: Position, number: int) -> Collected:
     draw, recipe = learner.actors.draw, learner.recipe
     return collect(
@@ -169,11 +173,6 @@ def _sample_and_grade(learner: Learner, position: Position, number: int) -> Coll
         objective=recipe.objective,
         unlabelled=learner.actors.self_consistency,
     )
-
-
-def _shuffled(groups: Sequence[Group], *, seed: int, step: int) -> list[Group]:
-    # So that the groups of a refill do not end up in one mini-batch.
-    return [groups[i] for i in generator(seed, "minibatches", step).permutation(len(groups))]
 
 
 def _resources(metrics: Metrics, started: float, rolled_out: float) -> Metrics:
@@ -194,8 +193,9 @@ def _minibatches(
     stored = {
         name: stored_of_step(
             samples,
-            drawing_of(anchors[name], train.rehearsal_per_step),
+            anchors[name],
             number,
+            count=train.rehearsal_per_step,
             seed=learner.recipe.seed,
         )
         for name, samples in learner.stored.items()
@@ -226,8 +226,8 @@ def train(
     metrics.
 
     Raises:
-        CheckpointError: what was measured so far was measured with other settings; or ``loaded``
-            is not the newest checkpoint, because another process trained meanwhile.
+        CheckpointError: earlier evaluations have other settings; or ``loaded`` is not the newest
+            checkpoint, because another process trained meanwhile.
         PoolError: the stored log-probs are not the policy's.
         TrainingError: the loss is not finite (the batch is saved), or no group holds signal.
         VerifierError: the verifier broke; the steps before are saved.
@@ -254,7 +254,7 @@ def train(
             if asked or checkpoints.is_due(state.step):
                 checkpoints.save(state)
         recorder.finish_evaluation()
-        checkpoint = checkpoints.save(state)  # where it was asked to stop between two steps
+        checkpoint = checkpoints.save(state)  # unless there is one: it may stop between two steps
     return Trained(checkpoint=checkpoint, step=state.step, stopped=state.step < recipe.train.steps)
 
 
@@ -404,7 +404,7 @@ class _Recorder:
         """Keep the answers of the next step, before anything is learnt from them."""
         number = self._state.step + 1
         if not self._said_uniform and (what := uniform_outcomes(rollout.drawn)):
-            self._said_uniform = True  # once: what is wrong with the first is wrong with the next
+            self._said_uniform = True  # once: later rollouts have the same fault
             logger.warning("step %d: %s", number, what)
         self.finish_evaluation()
         self._kept.write(rollout.drawn, number)

@@ -205,7 +205,7 @@ def policy_rows(
     reference. If the advantage itself compares with the initial policy, all rows are scored before
     it, so that both log-probs come from one forward if any are computed again.
     """
-    if not groups:  # a step that learns from stored answers alone
+    if not groups:  # a step that only rehearses
         return PolicyRows(groups=(), gap=None)
     rewards = shaped_rewards(groups, objective=settings, max_tokens=forward.max_tokens)
     graded = torch.tensor([group.graded for group in groups])

@@ -94,42 +94,23 @@ def next_problems(
     return [problems[i] for i in chosen], after
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    """How the ``count`` stored samples of a step are chosen.
-
-    With ``whole_prompts`` all answers to a prompt come together, with ``whole_schemas`` those
-    whose prompts begin alike. They compute at most ``tokens`` (of prompts and answers, a shared
-    beginning once), or are one sample.
-    """
-
-    count: int
-    whole_prompts: bool = False
-    whole_schemas: bool = False
-    tokens: int | None = None
-
-
-def drawing_of(anchor: AnchorSettings, count: int) -> Drawing:
-    """The drawing that an anchor asks for; ``count`` if it names none."""
-    return Drawing(
-        count=anchor.per_step or count,
-        whole_prompts=anchor.whole_prompts,
-        whole_schemas=anchor.whole_schemas,
-        tokens=anchor.tokens_per_step,
-    )
-
-
 def stored_of_step(
-    samples: Sequence[RehearsalSample], drawing: Drawing, step: int, *, seed: int
+    samples: Sequence[RehearsalSample], anchor: AnchorSettings, step: int, *, count: int, seed: int
 ) -> list[RehearsalSample]:
-    """The stored samples of a step, drawn anew every step: a function of the arguments."""
-    if drawing.whole_schemas:
-        chosen = schemas_of_step(samples, drawing.count, step, seed=seed)
-    elif drawing.whole_prompts:
-        chosen = prompts_of_step(samples, drawing.count, step, seed=seed)
+    """The stored samples of a step, drawn anew every step: a function of the arguments.
+
+    ``count`` if the anchor names none. With ``whole_prompts`` all answers to a prompt come
+    together, with ``whole_schemas`` those whose prompts begin alike. They compute at most
+    ``tokens_per_step`` (of prompts and answers, a shared beginning once), or are one sample.
+    """
+    count = anchor.per_step or count
+    if anchor.whole_schemas:
+        chosen = schemas_of_step(samples, count, step, seed=seed)
+    elif anchor.whole_prompts:
+        chosen = prompts_of_step(samples, count, step, seed=seed)
     else:
-        chosen = rehearsal_of_step(samples, drawing.count, step, seed=seed)
-    return chosen if drawing.tokens is None else _within(chosen, drawing.tokens)
+        chosen = rehearsal_of_step(samples, count, step, seed=seed)
+    return chosen if anchor.tokens_per_step is None else _within(chosen, anchor.tokens_per_step)
 
 
 def rehearsal_of_step(

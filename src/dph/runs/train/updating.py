@@ -34,7 +34,7 @@ from dph.runs.train.rows import Minibatch, PolicyRow, WeightedRow, length_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingForward(AnswerScorer):
-    """How the policy scores rows, and which policy.
+    """The policy, and how it scores rows.
 
     ``reference`` is the initial policy if a term compares whole distributions with it.
     """
