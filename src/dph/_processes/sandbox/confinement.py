@@ -61,7 +61,7 @@ class FileRules:
         fields += [_SIGNALS_AND_SOCKETS] if version >= 6 else []
         attributes = _buffer(struct.pack(f"<{len(fields)}Q", *fields))
         made = system_call(_CREATE, attributes, len(attributes), 0)
-        # Out of the way of descriptors that a child puts in places of its own.
+        # Out of the way of descriptors that a child puts in fixed places.
         self._descriptor = fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, _HIGH)
         os.close(made)
         for path in readable:
@@ -94,7 +94,7 @@ def _buffer(data: bytes) -> "ctypes.Array[ctypes.c_char]":
     return ctypes.create_string_buffer(data, len(data))
 
 
-# Namespaces of one's own: no network, no view of other processes, a private /tmp in memory.
+# Separate namespaces: no network, no view of other processes, a private /tmp in memory.
 #
 # Each of these is more than a confined program needs: the filter of system calls and Landlock
 # hold without them. Processes of a process namespace end, all of them, with its first one.
@@ -109,7 +109,7 @@ def leave_the_others() -> None:
     """Move the caller into its own namespaces; the next child is the first process in one."""
     user, group = os.getuid(), os.getgid()
     try:
-        unshare(_OTHERS)  # as root; nobody else may without users of their own
+        unshare(_OTHERS)  # only root may without a user namespace
     except PermissionError:
         unshare(_OTHERS | _USERS)
         Path("/proc/self/setgroups").write_text("deny")
@@ -256,7 +256,7 @@ def _scratch_place() -> Path:
         place = Path(name).resolve()
         if place.is_dir() and not any(each.is_relative_to(place) for each in needed):
             return place
-    raise OSError(f"Python lies in each of {', '.join(_SCRATCH_PLACES)}")
+    raise OSError(f"Python is in each of {', '.join(_SCRATCH_PLACES)}")
 
 
 def separate(without: Collection[str] = ()) -> str:

@@ -47,7 +47,7 @@ def require_no_second_look(
 class _Reading:
     """Reads a text in the order in which it is evaluated, what may run again a second time.
 
-    It is read twice: before a look at a name is judged, all that names may hold has to be known.
+    It is read twice: all that names may hold must be known before a look at one is judged.
     """
 
     def __init__(self, is_call: Callable[[ast.AST], bool], functions: frozenset[str]) -> None:

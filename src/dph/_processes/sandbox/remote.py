@@ -1,7 +1,7 @@
 """The connection to a program's process, from the process that tests it.
 
 A call sends plain values and gets one back, or an exception by the name of its class
-(dph._processes.sandbox.values). What is compared is compared here, among types of Python alone.
+(dph._processes.sandbox.values). Comparisons are made here, only among types of Python.
 """
 
 import builtins

@@ -56,7 +56,7 @@ ALLOWED = {
     "getpriority": (140, 141), "getrlimit": (97, 163), "wait4": (61, 260), "waitid": (247, 95),
     "exit": (60, 93), "exit_group": (231, 94),
 }
-"""Calls that touch the caller alone: its descriptors, memory, threads, clocks, own signals."""
+"""Calls that touch only the caller: its descriptors, memory, threads, clocks, own signals."""
 
 WRITING = {
     "mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None), "unlink": (87, None),

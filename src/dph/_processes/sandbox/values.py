@@ -2,7 +2,7 @@
 
 What is plain (numbers, text, bytes, containers and a few types of the standard library) goes
 over as it is; an object of any other type stays where it is, and goes over as a reference, a
-number. What comes back is made of types of Python and numpy alone: no method and no comparison of
+number. What comes back is made only of types of Python and numpy: no method and no comparison of
 the other side's. Of a subclass of a plain type, a namedtuple say, its plain value goes over.
 
 ==================== ============================================================

@@ -2,7 +2,7 @@
 
 It has the interpreter and much of the standard library loaded, so that a fork of it starts in a
 millisecond. It has no secrets in its memory or environment, and never reads what it passes on: its
-children get a task's texts through descriptors. Beside what every zygote is asked
+children get a task's texts through descriptors. In addition to what every zygote is asked
 (dph._processes.child):
 
 * parent, first: ``{"limits": {...}, "without": [...], "preload": [...]}``
@@ -60,7 +60,7 @@ def main() -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
-    if not separated:  # go on as the first process of the new namespace, for which this one waits
+    if not separated:  # continue as the first process of the namespace, for which this one waits
         if child := os.fork():
             os.waitpid(child, 0)
             os._exit(0)
@@ -70,7 +70,7 @@ def main() -> None:
         import_module(name)
     _forget_the_harness()
     for name in hello["preload"]:
-        with contextlib.suppress(ImportError):  # whoever imports it is told
+        with contextlib.suppress(ImportError):  # a program that imports it is told
             import_module(name)
     confinement = Confinement(
         ProcessLimits(**hello["limits"]), separated=separated, number=number, without=without
@@ -127,7 +127,7 @@ class ProgramForks(ForkServer):
             os.dup2(0, 2)  # the parent's, until here
             ROLES[message["start"]](own)
             code = 0
-        except BaseException as error:  # noqa: BLE001 - nothing may go on after this function
+        except BaseException as error:  # noqa: BLE001 - nothing may run after this function
             os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         finally:
             os._exit(code)

@@ -1,7 +1,7 @@
 """Running one untrusted SELECT on a SQLite database that it can only read.
 
 Runs inside a worker process, which the parent kills when a C function of SQLite ignores the
-limits here. Every statement gets a connection of its own, so nothing outlives it.
+limits here. Every statement gets a new connection, so nothing outlives it.
 
 What holds a statement back, from the outside in: the file is opened with ``mode=ro``;
 ``query_only``; an authorizer that knows four actions (select, read, recursion, function calls
@@ -139,7 +139,7 @@ def holds_no_statement(sql: str) -> bool:
 
 def database_uri(database: Path) -> str:
     """URI that opens a database only for reading, without files next to it for writing."""
-    # At rest there is nothing beside the file, and reading a WAL database in any other way than
+    # At rest there is nothing next to the file, and reading a WAL database in any other way than
     # immutable would create files there; with a log, its index is only read, too.
     at_rest = not (Path(f"{database}-journal").exists() or _size(f"{database}-wal"))
     how = "immutable=1" if at_rest else "readonly_shm=1"
