@@ -109,7 +109,7 @@ def execute_sql(
         connection = _connect(uri, limits, deadline)
         connection.text_factory = _decoder(text_errors)
         cursor = connection.execute(sql)
-        return (_fetch_distinct if distinct else _fetch)(cursor, limits, deadline)
+        return _fetch(cursor, limits, deadline, distinct=distinct)
     except _LimitError as error:
         return error.failure
     except MemoryError:
@@ -187,25 +187,21 @@ def _start(sql: str) -> int:
     return skipped.end() if skipped else 0
 
 
-def _fetch(cursor: sqlite3.Cursor, limits: SQLLimits, deadline: float) -> SQLResult:
+def _fetch(
+    cursor: sqlite3.Cursor, limits: SQLLimits, deadline: float, *, distinct: bool
+) -> SQLResult:
     rows: list[Row] = []
+    seen: set[Row] = set()
     size = 0
     for batch in _batches(cursor, limits, deadline):
-        rows += batch
-        size += _bytes(batch)
-        _check(len(rows), size, limits)
-    return SQLResult(rows, size)
-
-
-def _fetch_distinct(cursor: sqlite3.Cursor, limits: SQLLimits, deadline: float) -> SQLResult:
-    rows: dict[Row, None] = {}
-    size = 0
-    for batch in _batches(cursor, limits, deadline):
-        if new := [row for row in dict.fromkeys(batch) if row not in rows]:
-            rows.update(dict.fromkeys(new))
+        new = [row for row in dict.fromkeys(batch) if row not in seen] if distinct else batch
+        if distinct:
+            seen.update(new)
+        if new:
+            rows += new
             size += _bytes(new)
             _check(len(rows), size, limits)
-    return SQLResult(list(rows), size)
+    return SQLResult(rows, size)
 
 
 def _batches(cursor: sqlite3.Cursor, limits: SQLLimits, deadline: float) -> Iterator[list[Row]]:
