@@ -171,7 +171,7 @@ SLOW = """
     from pathlib import Path
     from dph.records import Outcome
     from dph.tasks.verifiers.math import handler as math
-    from dph.tasks.verifiers.sql import handler as sql
+    from dph.tasks.verifiers.sql import executor as sql
     from dph.tasks.verifiers.sql.executor import SQLFailure
 
     MARKS = Path({marks!r})

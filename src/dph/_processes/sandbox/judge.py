@@ -23,12 +23,6 @@ from typing import Any
 
 from dph._processes.sandbox.forms import plan
 from dph._processes.sandbox.program import prefix_alone
-from dph._processes.sandbox.remote import (
-    ProgramGoneError,
-    RefusedError,
-    RemoteProgram,
-    is_of_program,
-)
 from dph._processes.sandbox.texts import (
     NOT_SUPPORTED,
     REACHED,
@@ -38,7 +32,15 @@ from dph._processes.sandbox.texts import (
     Names,
     TaskError,
 )
-from dph._processes.sandbox.values import Channel, ChannelClosedError, read_document
+from dph._processes.sandbox.values import (
+    Channel,
+    ChannelClosedError,
+    ProgramGoneError,
+    RefusedError,
+    RemoteProgram,
+    is_of_program,
+    read_document,
+)
 from dph.records import Outcome
 
 _SETUP, _TESTS = "<setup", "<test "

@@ -126,7 +126,7 @@ class Sandbox(Closing):
 
     From one thread at a time; it ends with the thread that made it. ``missing`` names what this
     machine does not offer, ``without`` parts of the confinement to leave out (of
-    dph._processes.sandbox.confinement.PARTS), ``preload`` modules to load once for all programs,
+    dph._processes.sandbox.zygote.PARTS), ``preload`` modules to load once for all programs,
     if they are installed.
     """
 

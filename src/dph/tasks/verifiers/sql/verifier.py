@@ -14,9 +14,8 @@ from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import Gold, GoldJudge, PooledVerifier
-from dph.tasks.verifiers.sql.executor import SQLLimits, database_state
+from dph.tasks.verifiers.sql.executor import GRACE_SECONDS, SQLLimits, database_state
 from dph.tasks.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
-from dph.tasks.verifiers.sql.handler import GRACE_SECONDS
 from dph.tasks.verifiers.sql.rules import sql_rule
 
 # What a directory of databases holds, as one fingerprint.
@@ -113,7 +112,7 @@ class SQLVerifier(PooledVerifier[SQLPair]):
     """
 
     name = "sql"
-    _handler = "dph.tasks.verifiers.sql.handler:make_sql_grader"
+    _handler = "dph.tasks.verifiers.sql.executor:make_sql_grader"
 
     def __init__(
         self,
