@@ -83,7 +83,7 @@ def test_it_is_refused_in_one_line_before_torch(done, command, message):
 MODULES = (
     *("dph.cli", "dph.tasks.agreement", "dph.tasks.verifiers.function"),
     "dph._processes.workers.child",
-    *("dph.tasks.verifiers.code.handler", "dph.tasks.verifiers.sql.handler"),
+    *("dph.tasks.verifiers.code.handler", "dph.tasks.verifiers.sql.executor"),
 )
 SLOW = (*HEAVY, "huggingface_hub", "numpy", "pyarrow", "pydantic", "sympy")
 

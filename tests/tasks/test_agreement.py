@@ -5,7 +5,16 @@ import pytest
 
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.agreement import KeyComparer, VerifierComparer, compares, largest_class, plain_key
+from dph.tasks import agreement as module
+from dph.tasks.agreement import (
+    KeyComparer,
+    VerifierComparer,
+    compares,
+    contradictions,
+    largest_class,
+    plain_key,
+    warn_of_contradictions,
+)
 from dph.tasks.verifiers import make_verifier
 
 PROBLEM = Problem(problem_id="p", prompt="?")
@@ -165,3 +174,28 @@ def test_a_function_that_cannot_do_it_is_an_error(function, message):
         pytest.raises(VerifierError, match=message),
     ):
         comparer.classes([PROBLEM], [["a", "b"]])
+
+
+RIGHT, WRONG, LATE = Outcome.CORRECT, Outcome.WRONG, Outcome.TIMED_OUT
+
+
+@pytest.mark.parametrize(
+    ("graded", "said"),
+    [
+        ([], ""),
+        ([("p", "4", RIGHT), ("p", "4", RIGHT), ("p", "5", WRONG)], ""),
+        ([("p", "4", RIGHT), ("q", "4", WRONG)], ""),  # another problem
+        ([("p", "4", RIGHT), ("p", "4", LATE)], ""),  # a busy machine
+        ([("p", "4", RIGHT), ("p", "4", WRONG), ("q", "5", WRONG), ("q", "5", WRONG)], "2 of 4"),
+    ],
+)
+def test_only_the_same_answer_to_the_same_problem_counts(graded, said):
+    assert contradictions(graded).startswith(said)
+    assert bool(contradictions(graded)) is bool(said)
+
+
+def test_it_is_told_once_for_each_verifier(caplog, monkeypatch):
+    monkeypatch.setattr(module, "_TOLD", set())
+    for name in ("mine:grade", "mine:grade", "other:grade"):
+        warn_of_contradictions(name, [("p", "4", RIGHT), ("p", "4", WRONG)])
+    assert [record.args[0] for record in caplog.records] == ["mine:grade", "other:grade"]

@@ -43,16 +43,16 @@ def start_child(
 
 
 def kill_group(leader: int) -> None:
-    """Kill a child that leads a session of its own, and what it started, if they are still there.
+    """Kill a child that leads its session, and what it started, if they still exist.
 
-    Only for a child that nobody has waited for: afterwards the number may be another's.
+    Only for a child that has not been waited for: afterwards the number may be another's.
     """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 
 
 def end_when_left(descriptor: int, *, code: int, parent: int | None = None) -> None:
-    """Let a thread end this process once nobody can write to ``descriptor`` any more.
+    """Let a thread end this process once ``descriptor`` can no longer be written to.
 
     It also ends when its parent is not ``parent`` any more, where one is named.
     """
@@ -195,14 +195,14 @@ class Zygote:
                 data = self.control.recv(_LARGEST)
             except TimeoutError:
                 self.process.kill()
-                self.control.shutdown(socket.SHUT_RDWR)  # whoever asks next hears that it is gone
+                self.control.shutdown(socket.SHUT_RDWR)  # the next request fails
                 raise
         if not data:
             raise ConnectionResetError(f"it ended with code {self.process.wait()}")
         return json.loads(data)
 
     def has_ended(self) -> bool:
-        """Whether nobody would answer: its end of ``control`` closes before its exit is known."""
+        """Whether it no longer answers: its end of ``control`` closes before its exit is known."""
         poll = select.poll()
         poll.register(self.control, 0)  # of a hang-up one hears without asking
         return self.process.poll() is not None or bool(poll.poll(0))
@@ -232,7 +232,7 @@ class Zygote:
         return ForkedChild(self, pid, stdin, output)
 
     def close(self, patience: float = 0.0) -> None:
-        """Let it end by itself for so many seconds, then kill it. Closing twice is harmless."""
+        """Let it end by itself for ``patience`` seconds, then kill it. Repeatable."""
         self.control.close()
         if patience:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -265,7 +265,7 @@ class ForkedChild:
     def poll(self, seconds: float = 0.0) -> int | None:
         """Its exit within this number of seconds; None while it runs.
 
-        A child whose zygote is gone is killed, as nobody will hear of its end.
+        A child whose zygote is gone is killed: its end could not be waited for.
         """
         if self.returncode is None:
             try:

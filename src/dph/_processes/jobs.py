@@ -71,7 +71,7 @@ class Starter:
         self._zygote: Zygote | None = None
 
     def start(self, *, stderr: IO[bytes], read: bool) -> Child:
-        """Start a child in a session of its own; ``read`` its output, or let nobody see it."""
+        """Start a child in a new session; ``read`` its output, or discard it."""
         env = os.environ | {"OMP_NUM_THREADS": "1"}
         if not self._forks:
             out = subprocess.PIPE if read else subprocess.DEVNULL

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from dph._base.import_path import load_callable, require_one_module, source_fingerprint
 from dph._processes.workers.handler import TellStage
-from dph._processes.workers.pool import Pooled, ReplyKind, WorkerPool
+from dph._processes.workers.pool import PoolOwner, ReplyKind, WorkerPool
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import ComparingVerifier, Gold, Verifier, verifier_identity
@@ -37,7 +37,7 @@ CRASH_LIMIT = 0.5
 """Share of the answers over which the function may raise; more and it is the function's fault."""
 
 
-class KeyComparer(Pooled):
+class KeyComparer(PoolOwner):
     """Calls ``f(response, problem)``, which returns a key or None, in worker processes.
 
     A key is a text, a number, a bool, or a list or tuple of those. An answer over which the
@@ -156,7 +156,7 @@ def compares(verifier: Verifier) -> TypeGuard[ComparingVerifier]:
 
 
 class VerifierComparer:
-    """Classes by a verifier of ``GOLDS``; whoever made the verifier closes it."""
+    """Classes by a verifier of ``GOLDS``; the caller closes the verifier."""
 
     def __init__(self, verifier: Verifier) -> None:
         if not compares(verifier):

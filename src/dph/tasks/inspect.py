@@ -65,7 +65,7 @@ def _input(problem: Problem) -> Any:
 
 
 def _scorer(grader: Verifier | None, by_id: Mapping[str, Problem]) -> "Scorer":
-    """Grades the completion; without a grader, the verdict lies in the sample's metadata."""
+    """Grades the completion; without a grader, the verdict is in the sample's metadata."""
     from anyio.to_thread import run_sync  # noqa: PLC0415
     from inspect_ai.scorer import Score, Target, accuracy, scorer, stderr  # noqa: PLC0415
     from inspect_ai.solver import TaskState  # noqa: PLC0415

@@ -23,7 +23,7 @@ BOXED_INSTRUCTION = "Please reason step by step, and put your final answer withi
 # question; DAPO-Math-17k and other files of verl: prompt.
 QUESTIONS = ("problem", "question", "prompt")
 # OlympiadBench, DeepMath: final_answer; IMO-AnswerBench: short answer; verl: reward_model; MATH,
-# Minerva, NuminaMath-CoT: solution, of which only boxes or a number alone count.
+# Minerva, NuminaMath-CoT: solution, of which only boxes, or a number by itself, count.
 ANSWERS = ("answer", "final_answer", "short answer", "ground_truth", "reward_model", "solution")
 _OWN_FIELDS = re.compile(
     r"problem|question|answer|id|problem_id|prompt|context|(?:r1_)?solutions?(?:_\d+)?|generations"
@@ -186,7 +186,7 @@ def _gold(row: Mapping[str, Any], named: str | None) -> tuple[str, str]:
 
 
 def _gold_of(value: Any, *, marked: bool = False) -> str:
-    """The gold in the value of a column, or ''; ``marked`` leaves text without a mark alone."""
+    """The gold in the value of a column, or ''; with ``marked`` text without a mark is none."""
     if isinstance(value, dict):
         return _gold_of(value.get("ground_truth"))
     if isinstance(value, float) and value.is_integer():

@@ -1,4 +1,4 @@
-"""Problems on disk: one per row, ``problem_id``, ``prompt`` and whatever the verifier needs."""
+"""Problems on disk: one per row, ``problem_id``, ``prompt`` and what the verifier needs."""
 
 import hashlib
 import json

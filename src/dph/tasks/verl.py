@@ -18,9 +18,9 @@ from dph.tasks.problems import distinct, parse_problem, problem_line, stream_pro
 # A problem as a row of verl's data sets, and back, without losing anything.
 #
 # verl reads the columns ``data_source``, ``prompt`` (chat messages), ``reward_model`` (``style``
-# and ``ground_truth``) and ``extra_info``. What else a problem has lies in ``extra_info`` as JSON
-# text (``answer_json``): parquet would otherwise give every row the fields of all others. What
-# else a row that comes from verl's side has lies in the problem's answer, as ``verl_row``.
+# and ``ground_truth``) and ``extra_info``. The rest of a problem is in ``extra_info`` as JSON
+# text (``answer_json``): parquet would otherwise give every row the fields of all others. The
+# rest of a row that comes from verl's side is in the problem's answer, as ``verl_row``.
 
 GROUND_TRUTH_FIELDS = ("answer", "gold_sql")
 """Fields that may hold the gold answer: those that the verifiers of math and SQL read."""
@@ -79,8 +79,8 @@ def problem_of_row(
     """The problem of a row, be it ``verl_row``'s or of one of verl's own data sets.
 
     A row of ``verl_row`` gives its problem. Any other gives a problem whose id is its
-    ``extra_info.problem_id`` or ``<data_source>/<split>/<index>``, as far as ``extra_info`` has
-    them, and whose answer has the ground truth and, under ``verl_row``, all the rest of the row.
+    ``extra_info.problem_id`` or ``<data_source>/<split>/<index>``, from what ``extra_info``
+    has, and whose answer has the ground truth and, under ``verl_row``, all the rest of the row.
 
     ``position``, from 0, is the id's last part if there is no index; with ``number`` in any case.
     ``ground_truth`` is the name that the ground truth gets in the answer.
@@ -221,7 +221,7 @@ def problems_to_verl(
 ) -> int:
     """Write the problems of a file as verl's parquet, atomically, and return how many there are.
 
-    The file is read twice: the columns of all rows have to be known before the first is written.
+    The file is read twice: the columns of all rows must be known before the first is written.
     ``verl_row`` says what becomes of a problem and what ``data_source`` and ``ground_truth`` mean.
     """
     _require_places(source, target, ".parquet")

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from dph._processes.sandbox.confinement import FileRules
 from dph._processes.sandbox.program import whole_source
 from dph._processes.sandbox.seccomp import ALLOWED, CHECKED, WRITING, SystemCallFilter
 from dph._processes.sandbox.supervisor import ProcessLimits, Sandbox, StepLimits
+from dph._processes.sandbox.zygote import FileRules
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome
 from worker_fixtures import children_of
@@ -267,7 +267,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from dph._processes.sandbox import seccomp as kernel
-from dph._processes.sandbox.confinement import FileRules
+from dph._processes.sandbox.zygote import FileRules
 readable, writable, other = map(Path, sys.argv[1:])
 rules = FileRules(readable=[readable, Path("/nowhere")], writable=[writable])
 kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)

@@ -15,13 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dph._processes.sandbox.judge import same_value
-from dph._processes.sandbox.remote import (
-    ProgramError,
-    ProgramGoneError,
-    RefusedError,
-    RemoteProgram,
-    is_of_program,
-)
 from dph._processes.sandbox.supervisor import memory_file
 from dph._processes.sandbox.values import (
     LARGEST_MESSAGE,
@@ -29,8 +22,13 @@ from dph._processes.sandbox.values import (
     Channel,
     ChannelBrokenError,
     ChannelClosedError,
+    ProgramError,
+    ProgramGoneError,
+    RefusedError,
+    RemoteProgram,
     decode,
     encode,
+    is_of_program,
     read_document,
 )
 

@@ -1,14 +1,24 @@
 import importlib
 import subprocess
 import sys
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers import FunctionVerifier, verifier_identity
+from dph.tasks.verifiers.function import (
+    RewardFunction,
+    Signature,
+    as_verdict,
+    signature_of,
+)
 
 MODULE = """
     import os
@@ -216,3 +226,128 @@ def test_a_script_that_guards_nothing_and_the_prompt_are_refused(tmp_path):
     done = run(["-c", SCRIPT.format(guard="if True:")], tmp_path)
     assert done.returncode == 1
     assert "the prompt or a notebook, which other processes cannot import" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cases"),
+    [
+        (Outcome.CORRECT, [(True, 1.0), (1, 1.0), (np.True_, 1.0), (np.int64(1), 1.0)]),
+        (Outcome.CORRECT, [(np.array(1.0), 1.0), (torch.tensor(True), 1.0)]),
+        (Outcome.WRONG, [(False, 0.0), (0.25, 0.25), (Fraction(1, 2), 0.5)]),
+        (Outcome.WRONG, [(np.float32(0.5), 0.5), (np.False_, 0.0), (np.float16(0.25), 0.25)]),
+        (Outcome.WRONG, [(torch.tensor(0.5), 0.5), (Decimal("0.5"), 0.5)]),
+    ],
+)
+def test_bools_and_numbers_become_verdicts(outcome, cases):
+    for value, reward in cases:
+        verdict = as_verdict(value)
+        assert (verdict.outcome, verdict.reward) == (outcome, reward)
+        assert (verdict.reason == "") == (outcome is Outcome.CORRECT)
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "words"),
+    [
+        ((None, "1", [1], 1j, object(), np.array([1.0, 0.0]), np.str_("1"), np.complex64(1)),
+         TypeError, "a bool, a number in"),
+        ((-0.1, 1.1, float("nan"), float("inf"), 2, np.int64(2), np.float32("nan"), 10**400),
+         ValueError, "must lie in"),
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused(values, error, words):
+    for value in values:
+        with pytest.raises(error, match=words):
+            as_verdict(value)
+
+
+def test_a_verdict_stays_and_one_without_a_reason_gets_one():
+    verdict = Verdict(outcome=Outcome.OVER_LIMIT, reward=0.5, reason="why")
+    assert as_verdict(verdict) is verdict
+    verdict = as_verdict(Verdict(outcome=Outcome.WRONG, reward=0.0))
+    assert verdict.reason == "the function returned WRONG without a reason"
+
+
+def test_a_worker_takes_scalars_without_importing_numpy():
+    code = (
+        "import sys; from dph.tasks.verifiers.function import as_verdict; as_verdict(True);"
+        "as_verdict(0.5); print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+PLAIN = Problem(problem_id="p", prompt="1 + 1?", answer={"answer": "2", "level": 3})
+CHAT = Problem(problem_id="p", prompt=({"role": "user", "content": "1 + 1?"},), answer={})
+
+
+def own(response, problem):
+    return response, problem.answer["answer"]
+
+
+def own_by_other_names(completion, problem):
+    return completion, problem.answer["answer"]
+
+
+def trl(prompts, completions, level, **columns):
+    return [(prompts[0], completions[0], level[0], columns["answer"][0])]
+
+
+async def trl_later(completions, **_):
+    return [completions[0]]
+
+
+def verl(data_source, solution_str, ground_truth, extra_info=None):
+    return {"score": (data_source, solution_str, ground_truth, extra_info), "length": 1}
+
+
+def verifiers(completion, answer, state):
+    return completion, answer, state["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("function", "signature", "value"),
+    [
+        (own, Signature.DPH, ("two", "2")),
+        (own_by_other_names, Signature.DPH, ("two", "2")),
+        (trl, Signature.TRL, ("1 + 1?", "two", 3, "2")),
+        (trl_later, Signature.TRL, "two"),
+        (verl, Signature.VERL, ("", "two", "2", {})),
+        (verifiers, Signature.VERIFIERS, ("two", "2", "1 + 1?")),
+    ],
+)
+def test_a_function_gets_the_arguments_of_its_trainer(function, signature, value):
+    assert signature_of(function) is signature
+    assert RewardFunction(function)("two", PLAIN) == value
+
+
+def contents(completions, **_):
+    return [messages[0]["content"] for messages in completions]
+
+
+def test_messages_are_given_for_a_prompt_of_messages_and_to_a_function_that_wants_them():
+    assert RewardFunction(contents)("two", CHAT) == "two"
+    function = RewardFunction(contents)
+    assert [function("two", PLAIN), function("three", PLAIN)] == ["two", "three"]
+
+
+def one_for_all(completions):
+    return float(len(completions))
+
+
+def needs(completions, gold):
+    return [completions == gold]
+
+
+def test_a_wrong_result_and_a_missing_column_are_named():
+    with pytest.raises(TypeError, match=r"returned 1.0 for 1 completions; a list"):
+        RewardFunction(one_for_all)("two", PLAIN)
+    with pytest.raises(TypeError, match=r"TRL\) needs gold; given are answer, completions, level"):
+        RewardFunction(needs)("two", PLAIN)
+
+
+def test_a_batch_is_one_call_of_trl():
+    def ranked(completions, **_):
+        return [len(completions)] * len(completions)
+
+    assert RewardFunction(ranked).batch(["a", "b"], PLAIN) == [2, 2]
+    assert RewardFunction(own).batch(["a", "b"], PLAIN) == [("a", "2"), ("b", "2")]

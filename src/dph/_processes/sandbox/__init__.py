@@ -1,1 +1,1 @@
-"""Running programs that nobody trusts: confined processes, and verdicts that they cannot write."""
+"""Running untrusted programs: confined processes, and verdicts that they cannot write."""

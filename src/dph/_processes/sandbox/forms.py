@@ -1,8 +1,8 @@
 """Forms of tests: those that are run, and the names by which all others are refused.
 
-The program is in another process, and values alone pass between the two. What tests look at beside
-values would differ from what one process shows, so their text must have one of these forms, and it
-decides alone, before any program runs. Any other is no test (``BAD_GOLD``).
+The program is in another process, and only values pass between the two. What tests look at in
+addition to values would differ from what one process shows, so their text must have one of these
+forms, which is decided before any program runs. Any other is not a test (``BAD_GOLD``).
 
 ========================================= ==========================================================
 form                                      what is run
@@ -19,8 +19,8 @@ form                                      what is run
 ``cases``                                 arguments and what is returned; standard input and output
 ========================================= ==========================================================
 
-The program is what ``entry_point`` names, what is imported from ``solution``, or else the one name
-that nobody defines. Refused, by these names:
+The program is what ``entry_point`` names, what is imported from ``solution``, or else the one
+name that is not defined. Refused, by these names:
 
 * ``a class``: of unittest, one that keeps something, one of the program's
 * ``a fixture``, ``a decorator``, ``pytest.skip`` and what else pytest has
@@ -54,7 +54,7 @@ from dph._processes.sandbox.texts import (
     MODULES,
     SOLUTION_MODULES,
     TAKE_FUNCTIONS,
-    Checked,
+    CompiledTests,
     Names,
     TaskError,
     checked,
@@ -97,7 +97,7 @@ _MAKE_ITERATORS = frozenset({"iter", "map", "filter", "zip", "enumerate", "rever
 
 def plan(
     texts: Mapping[str, str], setup: str, prefix: str, entry: str
-) -> tuple[list[Checked], Names]:
+) -> tuple[list[CompiledTests], Names]:
     """Texts of tests, by their names in tracebacks, compiled; and the meanings of names in them."""
     try:
         trees = [ast.parse(text, name) for name, text in texts.items()]
@@ -297,7 +297,7 @@ def _place(node: ast.AST) -> tuple[bool, int, int]:
 _RAISES = frozenset({"pytest.raises", "raises"})
 _PARAMETRIZE = frozenset({"pytest.mark.parametrize", "mark.parametrize"})
 _OF_PYTEST = frozenset({"raises", "approx", "fail", "mark"})
-"""What dph._processes.sandbox.judge has in the place of pytest."""
+"""Parts of pytest that dph._processes.sandbox.judge replaces."""
 
 
 def _require_pytest(name: str) -> None:

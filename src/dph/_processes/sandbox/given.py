@@ -40,20 +40,18 @@ def require_no_second_look(
         functions: names that are no variables.
     """
     reading = _Reading(is_call, functions)
+    reading.visit(tree)  # before a look at a name is judged, all that names may hold must be known
+    reading.checks = True
     reading.visit(tree)
-    reading.check(tree)
 
 
 class _Reading:
-    """Reads a text in the order in which it is evaluated, what may run again a second time.
-
-    It is read twice: before a look at a name is judged, all that names may hold has to be known.
-    """
+    """Reads a text in the order in which it is evaluated, what may run again a second time."""
 
     def __init__(self, is_call: Callable[[ast.AST], bool], functions: frozenset[str]) -> None:
         self._is_call, self._functions = is_call, functions
         self._scopes: list[tuple[int, set[str]]] = []
-        self._gives = self._checks = False
+        self._gives = self.checks = False
         self._given: set[Place] = set()
         """Values that calls so far may have changed."""
         self._given_beside: set[Place] = set()
@@ -64,13 +62,11 @@ class _Reading:
         self._users: defaultdict[Key, set[int]] = defaultdict(set)
         self._told: dict[Key, tuple[bool, set[Key]]] = {}
 
-    def check(self, tree: ast.Module) -> None:
-        """Refuse a second look, once all names are known."""
-        self._checks, self._given = True, set()
-        self.visit(tree)
-
     def visit(self, node: ast.AST) -> None:
         match node:
+            case ast.Module():
+                self._given = set()
+                self._visit_all(node.body)
             case ast.Raise():  # a failing test may show what it likes
                 pass
             case ast.List() | ast.Tuple() | ast.Dict() | ast.Constant() if is_data(node):
@@ -135,11 +131,11 @@ class _Reading:
             return
         function = self._scopes[-1][0] if self._scopes else 0
         self._users[key].add(function)
-        gives = self._gives and not (self._checks and self._relatives(key)[0])
+        gives = self._gives and not (self.checks and self._relatives(key)[0])
         seen = self._given | self._given_beside if gives else self._given
-        related = self._relatives(key)[1] if gives and self._checks else set[Key]()
+        related = self._relatives(key)[1] if gives and self.checks else set[Key]()
         used_elsewhere = any(self._users[other] - {0, function} for other in related)
-        if self._checks and (used_elsewhere or not seen.isdisjoint({(key, part), (key, _ALL)})):
+        if self.checks and (used_elsewhere or not seen.isdisjoint({(key, part), (key, _ALL)})):
             refuse(f"an argument that is looked at again: {key[1]}")
         if gives:
             self._given |= {(key, None), (key, _ALL if part is None else part)}

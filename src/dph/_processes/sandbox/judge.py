@@ -1,7 +1,7 @@
 """The process that tests a program in another process, and says what came of it.
 
 It runs the task's own code: ``setup``, then each of ``tests`` and what it defines
-(dph._processes.sandbox.forms), then ``calls``: arguments, and what has to be returned. A test in
+(dph._processes.sandbox.forms), then ``calls``: arguments, and what must be returned. A test in
 which nothing was checked is no test (dph._processes.sandbox.texts). The verdict goes over a
 connection that the program does not have.
 """
@@ -23,22 +23,24 @@ from typing import Any
 
 from dph._processes.sandbox.forms import plan
 from dph._processes.sandbox.program import prefix_alone
-from dph._processes.sandbox.remote import (
-    ProgramGoneError,
-    RefusedError,
-    RemoteProgram,
-    is_of_program,
-)
 from dph._processes.sandbox.texts import (
     NOT_SUPPORTED,
     REACHED,
     SOLUTION_MODULES,
     USUAL,
-    Checked,
+    CompiledTests,
     Names,
     TaskError,
 )
-from dph._processes.sandbox.values import Channel, ChannelClosedError, read_document
+from dph._processes.sandbox.values import (
+    Channel,
+    ChannelClosedError,
+    ProgramGoneError,
+    RefusedError,
+    RemoteProgram,
+    is_of_program,
+    read_document,
+)
 from dph.records import Outcome
 
 _SETUP, _TESTS = "<setup", "<test "
@@ -55,7 +57,7 @@ def run_judge(descriptors: Sequence[int]) -> None:
         outcome, reason = _judge(job, asker, *programs)
         asker.send(["verdict", outcome, " ".join(reason.split())[:_REASON_CHARACTERS]])
     except ChannelClosedError:
-        pass  # whoever asked wants no verdict any more
+        pass  # the verdict is no longer wanted
 
 
 def _judge(
@@ -94,7 +96,9 @@ def _judge(
 
 def _names(job: Mapping[str, Any], usual: frozenset[str]) -> dict[str, Any]:
     """The global names of the tests, but the program's: Python's, the prefix's and the setup's."""
-    sys.modules["pytest"] = _stand_in_of_pytest()
+    mark = types.SimpleNamespace(parametrize=_parametrize)
+    sys.modules["pytest"] = types.ModuleType("pytest")
+    sys.modules["pytest"].__dict__.update(raises=raises, approx=_Approx, fail=fail, mark=mark)
     names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     try:
         names.update({name: import_module(USUAL[name]) for name in sorted(usual)})
@@ -161,7 +165,7 @@ class _Trial:
         names.setdefault("candidate", self._candidate)
 
     def run(
-        self, tests: Sequence[Checked], calls: Sequence[Any], entry_point: str
+        self, tests: Sequence[CompiledTests], calls: Sequence[Any], entry_point: str
     ) -> tuple[Outcome, str]:
         steps: list[Callable[[], None]] = [partial(self._run_test, test) for test in tests]
         steps += [partial(self._run_call, each, entry_point) for each in calls]
@@ -196,7 +200,7 @@ class _Trial:
         self._failure = self._failure or self._program.failure
         return not self._failure
 
-    def _run_test(self, test: Checked) -> None:
+    def _run_test(self, test: CompiledTests) -> None:
         """Run a text and the tests that it defines, and see that something was checked."""
         reached, asked = self._reached, self._program.asked
         try:
@@ -273,7 +277,7 @@ def same_value(value: Any, expected: Any) -> bool:
 # ``mark.parametrize``. What else it has is refused by name (dph._processes.sandbox.forms).
 
 
-class _Caught:
+class _Catch:
     """Result of ``raises``: ``value`` is the exception, once it was raised."""
 
     value: BaseException
@@ -296,8 +300,8 @@ def raises(expected: Any, *call: Any, match: str | None = None, **named: Any) ->
 
 
 @contextmanager
-def _raises(expected: Any, match: str | None) -> Iterator[_Caught]:
-    caught = _Caught()
+def _raises(expected: Any, match: str | None) -> Iterator[_Catch]:
+    caught = _Catch()
     try:
         yield caught
     except expected as error:
@@ -372,10 +376,3 @@ def _parametrize(names: str, values: Sequence[Any], **_: Any) -> Callable[[Any],
         return run
 
     return mark
-
-
-def _stand_in_of_pytest() -> types.ModuleType:
-    module = types.ModuleType("pytest")
-    mark = types.SimpleNamespace(parametrize=_parametrize)
-    module.__dict__.update(raises=raises, approx=_Approx, fail=fail, mark=mark)
-    return module

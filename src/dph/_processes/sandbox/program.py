@@ -112,7 +112,7 @@ def text_of(error: BaseException) -> str:
 
 
 def _serve_calls(job: dict[str, Any], channel: Channel) -> None:
-    """Load the program, say what it defines, then answer until nobody asks any more."""
+    """Load the program, say what it defines, then answer until the other side closes."""
     names = _module("program").__dict__
     try:
         source = whole_source(job["source"], job["prefix"], job["entry_point"])
@@ -121,7 +121,7 @@ def _serve_calls(job: dict[str, Any], channel: Channel) -> None:
         channel.send(["failed", bases_of(type(error)), text_of(error)])
         return
     channel.send(["loaded", [name for name in list(names) if isinstance(name, str)]])
-    served = _Served(names)
+    served = _ProgramServer(names)
     while True:
         try:
             message = channel.receive()
@@ -133,7 +133,7 @@ def _serve_calls(job: dict[str, Any], channel: Channel) -> None:
             channel.send(["raised", ["MemoryError", "Exception"], str(error), None])
 
 
-class _Served:
+class _ProgramServer:
     """The program's functions, and the iterators that they returned."""
 
     def __init__(self, names: dict[str, Any]) -> None:
@@ -143,7 +143,11 @@ class _Served:
     def answer(self, request: str, *content: Any) -> list[Any]:
         """``value`` and what it is, or ``raised``, the exception's class, its text and values."""
         try:
-            value = self._next(*content) if request == "next" else self._call(*content)
+            if request == "next":  # of an iterator that may have no end
+                number, most = content
+                value: Any = list(islice(self._iterators[number], most))
+            else:
+                value = self._call(*content)
             return ["value", encode(value, self._refer)]
         except BaseException as error:  # noqa: BLE001 - it is the caller's to judge
             return ["raised", bases_of(type(error)), text_of(error), _arguments(error)]
@@ -156,10 +160,6 @@ class _Served:
         if method:
             function = getattr(function(), method)
         return function(*decode(positional), **decode(named))
-
-    def _next(self, number: int, most: int) -> list[Any]:
-        """The next elements of an iterator that may have no end."""
-        return list(islice(self._iterators[number], most))
 
     def _refer(self, value: Any) -> dict[str, Any]:
         if isinstance(value, Iterator):

@@ -56,7 +56,7 @@ ALLOWED = {
     "getpriority": (140, 141), "getrlimit": (97, 163), "wait4": (61, 260), "waitid": (247, 95),
     "exit": (60, 93), "exit_group": (231, 94),
 }
-"""Calls that touch the caller alone: its descriptors, memory, threads, clocks, own signals."""
+"""Calls that touch only the caller: its descriptors, memory, threads, clocks, own signals."""
 
 WRITING = {
     "mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None), "unlink": (87, None),
@@ -89,43 +89,37 @@ def system_call(number: int, *arguments: "int | ctypes.Array[ctypes.c_char]") ->
         ctypes.c_long(each) if isinstance(each, int) else ctypes.c_void_p(ctypes.addressof(each))
         for each in arguments
     ]
-    result: int = _syscall(ctypes.c_long(number), *values)
-    if result == -1:
-        raise _last_error()
-    return result
+    return _checked(_syscall(ctypes.c_long(number), *values))
 
 
 def prctl(option: int, *arguments: int) -> None:
     values = [ctypes.c_ulong(each) for each in (*arguments, 0, 0, 0, 0)[:4]]
-    if _library.prctl(ctypes.c_int(option), *values) == -1:
-        raise _last_error()
+    _checked(_library.prctl(ctypes.c_int(option), *values))
 
 
 def capset(header: "ctypes.Array[ctypes.c_char]", sets: "ctypes.Array[ctypes.c_char]") -> None:
-    if _library.capset(header, sets) == -1:
-        raise _last_error()
+    _checked(_library.capset(header, sets))
 
 
 def unshare(flags: int) -> None:
-    if _library.unshare(ctypes.c_int(flags)) == -1:
-        raise _last_error()
+    _checked(_library.unshare(ctypes.c_int(flags)))
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str) -> None:
     texts = [ctypes.c_char_p(os.fsencode(each)) for each in (source, target, kind, options)]
-    if _library.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]) == -1:
-        raise _last_error()
+    _checked(_library.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]))
 
 
 def detach(target: str) -> None:
     """Take a file system out of the tree (``umount2`` with ``MNT_DETACH``)."""
-    if _library.umount2(ctypes.c_char_p(os.fsencode(target)), ctypes.c_int(2)) == -1:
-        raise _last_error()
+    _checked(_library.umount2(ctypes.c_char_p(os.fsencode(target)), ctypes.c_int(2)))
 
 
-def _last_error() -> OSError:
-    number = ctypes.get_errno()
-    return OSError(number, os.strerror(number))
+def _checked(result: int) -> int:
+    if result == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
 
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}

@@ -89,7 +89,7 @@ class ScriptEnd:
     """End of a script.
 
     ``code`` is that of its process, negative for a signal, None if it had to be killed.
-    ``output`` is what it printed, as far as ``over_output`` does not say that it was too much;
+    ``output`` is what it printed, unless ``over_output`` says that it was too much;
     ``errors`` the end of what it wrote to standard error. ``seconds`` is how long it ran.
     """
 
@@ -126,7 +126,7 @@ class Sandbox(Closing):
 
     From one thread at a time; it ends with the thread that made it. ``missing`` names what this
     machine does not offer, ``without`` parts of the confinement to leave out (of
-    dph._processes.sandbox.confinement.PARTS), ``preload`` modules to load once for all programs,
+    dph._processes.sandbox.zygote.PARTS), ``preload`` modules to load once for all programs,
     if they are installed.
     """
 
@@ -276,7 +276,7 @@ def _size(buffer: bytes) -> int:
 
 
 def memory_file(text: str) -> int:
-    """A descriptor of a text that nobody can change any more, at its beginning."""
+    """A descriptor of a text that can no longer be changed, at its beginning."""
     descriptor = os.memfd_create("text", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(text.encode("utf-8", "surrogatepass"))

@@ -1,7 +1,7 @@
 """Texts of tests: what they check, and what the names in them mean.
 
-A test that checks nothing passes whatever a program does: a function that nobody calls, a loop over
-nothing. So every check reports that it was reached, and a text that reached none is no test.
+A test that checks nothing passes whatever a program does: a function that is never called, a loop
+over nothing. So every check reports that it was reached, and a text that reached none is no test.
 """
 
 import ast
@@ -16,21 +16,21 @@ REACHED = "__dph_reached__"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CompiledTests:
     """A text of tests, compiled."""
 
     code: CodeType
     checks: int
-    """How many places in it check something."""
+    """Number of places in it that check something."""
     is_setup: bool
-    """It only defines and imports: other texts use what it brings."""
+    """True if it only defines and imports: other texts use what it brings."""
     may_skip: bool
-    """A check of it stands in a loop or under a condition."""
+    """True if a check of it is in a loop or under a condition."""
     functions: tuple[str, ...]
     """The tests that it defines, and ``check``, in order."""
 
 
-def checked(tree: ast.Module, name: str) -> Checked:
+def checked(tree: ast.Module, name: str) -> CompiledTests:
     """Compile a text, whose forms are known (dph._processes.sandbox.forms).
 
     ``name`` is its file's in tracebacks.
@@ -39,9 +39,9 @@ def checked(tree: ast.Module, name: str) -> Checked:
     may_skip = any(is_check(each) for node in inside for each in walk(node) if each is not node)
     is_setup = all(isinstance(each, _SETUP) or is_docstring(each) for each in tree.body)
     functions = [e.name for e in tree.body if isinstance(e, ast.FunctionDef) and is_test(e)]
-    counting = _Counting()
+    counting = _CheckCounter()
     tree = counting.visit(tree)
-    return Checked(
+    return CompiledTests(
         code=compile(tree, name, "exec", optimize=0),
         checks=counting.checks,
         is_setup=is_setup,
@@ -123,7 +123,7 @@ def last_name(function: ast.expr) -> str:
     return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
-class _Counting(ast.NodeTransformer):
+class _CheckCounter(ast.NodeTransformer):
     """Adds the calls; the lines of the tests stay theirs."""
 
     def __init__(self) -> None:
@@ -198,8 +198,12 @@ class Names:
         self.others = frozenset(n.name for n in _all(ast.ClassDef, earlier))
         self.modules = frozenset(_modules_of(every))
         self.bound = self.functions | self.modules | frozenset(_bound(every))
-        checks = [*filter(_is_check_of_one, _all(ast.FunctionDef, own))]
-        self.candidates = frozenset({"candidate"} | {each.args.args[0].arg for each in checks})
+        checks = [  # of one argument, as HumanEval has it
+            node.args.args[0].arg
+            for node in _all(ast.FunctionDef, own)
+            if node.name == "check" and len(node.args.args) - len(node.args.defaults) == 1
+        ]
+        self.candidates = frozenset({"candidate", *checks})
         imported, name = frozenset(_imported(every)), entry.partition(".")[0]
         loaded = (n.id for n in _all(ast.Name, own) if isinstance(n.ctx, ast.Load))
         known = self.bound | self.others | imported | {*vars(builtins), "candidate", name}
@@ -289,10 +293,6 @@ class Names:
         """The names in an expression, and '' if it calls the program."""
         called = {""} if any(map(self.is_call, nodes)) else set[str]()
         return called | {each.id for each in _all(ast.Name, nodes)}
-
-
-def _is_check_of_one(node: ast.FunctionDef) -> bool:
-    return node.name == "check" and len(node.args.args) - len(node.args.defaults) == 1
 
 
 def _modules_of(nodes: Sequence[ast.AST]) -> Iterator[str]:

@@ -53,7 +53,7 @@ def memory_bytes(*, resident: bool) -> int:
 
 
 def limit_address_space(size: int) -> None:
-    """Let allocations beyond ``size`` bytes fail in this process; on Linux alone."""
+    """Let allocations beyond ``size`` bytes fail in this process; only on Linux."""
     if sys.platform == "linux":  # elsewhere RLIMIT_AS is missing or refuses any value
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         soft = size if hard == resource.RLIM_INFINITY else min(size, hard)

@@ -4,8 +4,8 @@ A worker that goes over its time limit is killed and replaced; a worker that die
 Either costs the one request it was busy with; the others are run by the next worker. One that
 has come to hold too much memory is replaced between two requests. No signal handlers, no forks
 of this process, no pickles: it works the same from any thread, from ``asyncio.to_thread`` and
-inside other frameworks' workers. A process that was forked from this one has to make a pool of
-its own.
+inside other frameworks' workers. A process that was forked from this one must make its own
+pool.
 
 Libraries measured instead: pebble kills a request within its limit when the machine is busy, loky
 and ``concurrent.futures`` have no limit for a request; all three pickle or import the caller.
@@ -36,7 +36,7 @@ __all__ = ["Reply", "ReplyKind", "WorkerPool"]
 # affair.
 
 GOLD_STAGE = "gold"
-"""The stage in which a handler works on the gold alone, before it looks at the answer."""
+"""The stage in which a handler works only on the gold, before it looks at the answer."""
 
 
 def verdict_of(reply: Reply, *, verifier: str, subject: str) -> Verdict:
@@ -112,8 +112,8 @@ class WorkerPool(Closing):
     ) -> list[Reply]:
         """One reply for each request, in order; blocks until all are there.
 
-        ``keys`` says which requests have their shared stage in common; None stands alone, which
-        is what all do by default.
+        ``keys`` says which requests have their shared stage in common; None: with no other, the
+        default.
         """
         batch = _Batch(len(requests))
         if requests:
@@ -124,7 +124,7 @@ class WorkerPool(Closing):
             )
             try:
                 batch.done.wait()
-            except BaseException:  # Ctrl-C: nobody wants the rest any more
+            except BaseException:  # Ctrl-C: the rest is no longer wanted
                 self._work.withdraw(batch)
                 raise
         return [reply for reply in batch.replies if reply is not None]
@@ -139,8 +139,8 @@ class WorkerPool(Closing):
         self._work.join()
 
 
-class Pooled(Closing):
-    """Something that works in a pool of its own."""
+class PoolOwner(Closing):
+    """An owner of a pool, closed together with it."""
 
     _pool: WorkerPool
 
@@ -323,7 +323,7 @@ class _Work:
         return worker, ""
 
     def _discard(self, worker: WorkerProcess) -> str:
-        """Kill and wait, and say how it ended. Afterwards close() leaves its number alone."""
+        """Kill and wait, and say how it ended. Afterwards close() does not touch it."""
         with self._changed:
             self._alive.discard(worker)
         return worker.kill_and_wait()

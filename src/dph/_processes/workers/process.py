@@ -97,7 +97,7 @@ class WorkerProcess:
         """Send requests and return the replies, one for each.
 
         If the worker dies or goes over its limit, the replies end with the one that says so. The
-        requests after that one were not answered, and the worker has to be killed; the same
+        requests after that one were not answered, and the worker must be killed; the same
         holds when it is ``retired``.
         """
         self._pending = memoryview(b"".join(lines))
@@ -127,7 +127,7 @@ class WorkerProcess:
         return replies
 
     def kill(self) -> None:
-        """End the child and what it started. Only for a child that nobody has waited for yet."""
+        """End the child and what it started. Only for a child that has not been waited for."""
         if isinstance(self._process, ForkedChild):
             self._process.kill()
         else:
@@ -148,7 +148,7 @@ class WorkerProcess:
     def _message_within(self, limit: float) -> list[Any] | None:
         """The child's next message, or None after ``limit`` seconds in which it could work.
 
-        Time in which it was ready but other processes had the cores is none of its own, so that
+        Time in which it was ready but other processes had the cores does not count, so that
         a busy machine changes no verdict. ``PATIENCE`` times the limit is the end all the same.
         """
         started, waited = time.monotonic(), self._seconds_waited()
@@ -163,7 +163,7 @@ class WorkerProcess:
             end = longer
 
     def _seconds_waited(self) -> float:
-        """Time that the child has been ready to run without a core; 0 where nobody counts."""
+        """Time that the child was ready to run without a core; 0 if the kernel does not count."""
         if self._schedule is None:
             return 0.0
         try:
@@ -210,7 +210,7 @@ class WorkerProcess:
 
 
 def _fresh() -> "subprocess.Popen[bytes]":
-    # A session of its own: Ctrl-C in the terminal is for the parent alone, and what the
+    # A new session: Ctrl-C in the terminal is only for the parent, and what the
     # handler may start dies with it.
     return start_child(
         "dph._processes.workers.child",

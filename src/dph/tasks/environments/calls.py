@@ -340,7 +340,7 @@ def tool_schema(tool: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _returned(hint: Any, docstring: str) -> Schema:
-    """The schema of a result; empty for a type that JSON does not have, which harms nobody."""
+    """The schema of a result; empty for a type that JSON does not have, which is harmless."""
     try:
         schema = _of_type(hint, "the result")
     except SettingsError:

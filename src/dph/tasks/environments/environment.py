@@ -75,7 +75,7 @@ class EpisodeLimits:
 
 
 class Environment(Closing):
-    """A class for trajectories, found by its import path and run in processes of its own.
+    """A class for trajectories, found by its import path and run in separate processes.
 
     Args:
         path: ``module:Class``, or the class itself (of a module: other processes import it).
@@ -88,7 +88,7 @@ class Environment(Closing):
         hidden: columns of a problem that ``reset`` does not get, such as the gold answer that a
             verifier compares with: the process of the class never sees them.
         columns: columns that every ``reset`` gets next to those of its problem; JSON.
-        places: those of ``columns`` that say where something lies: they are not in ``settings``,
+        places: those of ``columns`` that are paths: they are not in ``settings``,
             so that what was made does not depend on it.
         source: module whose file decides the version, where it is not that of the class.
         start_seconds: time that a process may take to import the module.
@@ -162,7 +162,7 @@ class Environment(Closing):
             problem: its ``answer`` holds the columns of ``reset``, and ``prompt`` is one of them.
             seed: with the problem's id it seeds ``random`` (and numpy, where it is loaded) before
                 the instance is made: all members of a group begin alike.
-            member: number in the group; afterwards each draws numbers of its own.
+            member: number in the group; afterwards each draws different numbers.
 
         Raises:
             DataError: a column is not JSON, or it is one that the environment sets.

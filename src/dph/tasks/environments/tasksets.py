@@ -225,7 +225,7 @@ def problem_taskset(problems: Sequence[Problem], verifier: Verifier) -> type:
     if isinstance(verifier, EnvironmentVerifier):
         raise SettingsError(
             f"a taskset of verifiers runs tools in separate servers, not in the environment "
-            f"{verifier.environment.name!r}: give the verifier of the answers alone"
+            f"{verifier.environment.name!r}: give only the verifier of the answers"
         )
     import verifiers.v1 as vf  # noqa: PLC0415
 

@@ -172,7 +172,7 @@ _PATIENCE = 60.0
 """Seconds after which no further problem is asked about, and about which answers are asked again.
 """
 _EXAMPLES = 3
-_BESIDE = ("The answer is unknown. " * 20,)
+_OTHERS = ("The answer is unknown. " * 20,)
 _UNSTEADY_SHARE = 0.1
 
 
@@ -223,7 +223,7 @@ def make_handler(
         del stage
         problem = requested_problem(request)
         try:
-            value = function.batch([request["response"], *request["beside"]], problem)[0]
+            value = function.batch([request["response"], *request["others"]], problem)[0]
             try:
                 return as_verdict(value).reward, ""
             except ValueError:  # outside [0, 1], which an audit reports once
@@ -264,9 +264,9 @@ def audit_function(
     with pool:
         if reason := pool.start():
             raise SettingsError(f"the function {path!r} cannot be used: {reason}")
-        audit = _Auditing(partial(_ask, pool), problems or BUILT_IN, names, seed, on_progress)
+        audit = _Inquiry(partial(_ask, pool), problems or BUILT_IN, names, seed, on_progress)
         if signature is Signature.TRL:
-            audit.ask_in_groups(partial(_ask, pool, beside=_BESIDE))
+            audit.ask_in_groups(partial(_ask, pool, others=_OTHERS))
     return audit.result(path, str(signature), ask_alone)
 
 
@@ -275,9 +275,9 @@ def _pool(path: str, timeout: float) -> WorkerPool:
     return WorkerPool(handler=handler, options={"path": path}, timeout=timeout)
 
 
-def _ask(pool: WorkerPool, probes: Sequence[Probe], beside: Sequence[str] = ()) -> list[Reward]:
-    """The rewards of probes, each in a call of its own, with ``beside`` after it."""
-    requests = [{**request_of(p.problem, p.response), "beside": list(beside)} for p in probes]
+def _ask(pool: WorkerPool, probes: Sequence[Probe], others: Sequence[str] = ()) -> list[Reward]:
+    """The rewards of probes, each in a call of its own, with ``others`` after it."""
+    requests = [{**request_of(p.problem, p.response), "others": list(others)} for p in probes]
     return [
         Reward(reply.value[0], reply.value[1], reply.seconds)
         if reply.kind is ReplyKind.OK
@@ -299,11 +299,11 @@ def audit_verifier(
         verdicts = verifier.grade([p.problem for p in probes], [p.response for p in probes])
         return [Reward(float(verdict.reward)) for verdict in verdicts]
 
-    audit = _Auditing(ask, problems or BUILT_IN, [], seed, on_progress)
+    audit = _Inquiry(ask, problems or BUILT_IN, [], seed, on_progress)
     return audit.result(verifier.name, "dph")
 
 
-class _Auditing:
+class _Inquiry:
     """Asks, and gathers what was answered."""
 
     def __init__(

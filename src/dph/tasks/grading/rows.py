@@ -66,7 +66,7 @@ def _not_text(row: Mapping[str, Any], name: str) -> str:
 class VerifierRowGrader(PairRowGrader[tuple[Problem, str]]):
     """Grades rows of ``response`` by a verifier; the other columns are the problem's fields.
 
-    ``problem_id`` and ``prompt`` may be there; whatever else a row has is in the problem's
+    ``problem_id`` and ``prompt`` may be there; the other columns are in the problem's
     ``answer``, as in a file of problems. The verifiers with a name read the field ``answer``.
     The seconds of a row are its share of the time that its chunk took.
 
@@ -102,7 +102,10 @@ class VerifierRowGrader(PairRowGrader[tuple[Problem, str]]):
             started = time.perf_counter()
             verdicts = self._verifier.grade([p for p, _ in asked], [r for _, r in asked])
             seconds = (time.perf_counter() - started) / max(len(asked), 1)
-        self._warn_of_contradictions(asked, verdicts)
+        known = [p.prompt if p.problem_id == _NO_ID else p.problem_id for p, _ in asked]
+        each = zip(known, asked, verdicts, strict=True)
+        said = ((str(name), pair[1], verdict.outcome) for name, pair, verdict in each if name)
+        warn_of_contradictions(self._verifier.name, said)
         graded = iter(verdicts)
         return [
             TimedVerdict(pair, 0.0)
@@ -110,22 +113,6 @@ class VerifierRowGrader(PairRowGrader[tuple[Problem, str]]):
             else TimedVerdict(next(graded), seconds)
             for pair in found
         ]
-
-    def _warn_of_contradictions(
-        self, asked: Sequence[tuple[Problem, str]], verdicts: Sequence[Verdict]
-    ) -> None:
-        warn_of_contradictions(
-            self._verifier.name,
-            (
-                (known, response, verdict.outcome)
-                for (problem, response), verdict in zip(asked, verdicts, strict=True)
-                if (
-                    known := str(
-                        problem.prompt if problem.problem_id == _NO_ID else problem.problem_id
-                    )
-                )
-            ),
-        )
 
     def _pair(self, row: Mapping[str, Any]) -> tuple[Problem, str] | Verdict:
         if self._gold is not None and row.get(self._gold) is None:

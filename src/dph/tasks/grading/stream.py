@@ -128,7 +128,7 @@ def _join_tables(parts: Sequence[Path], target: Path) -> None:
 
 
 def _with_columns(chunk: Chunk, columns: Columns) -> pa.Table:
-    # All columns of all rows: ``from_pylist`` takes those of the first row alone.
+    # All columns of all rows: ``from_pylist`` takes only those of the first row.
     names = dict.fromkeys(name for row in chunk.rows for name in row)
     try:
         table = chunk.table
@@ -231,7 +231,7 @@ def grade_file(
         source: a file of rows (dph._base.files.rows.SUFFIXES).
         target: such a file too; it is replaced when all rows are graded.
         grader: what grades the rows.
-        resume: go on where a killed run of the same job stopped.
+        resume: continue where a killed run of the same job stopped.
         replace: leave out the verdicts that ``source`` holds already.
         columns: columns of ``source`` by the names that the grader reads. They are written under
             these names too, so that every other verb finds them; a column of such a name stays.
@@ -323,10 +323,10 @@ def _chunks(
                 yield _finish(*running.popleft())
         while running:
             yield _finish(*running.popleft())
-    except Exception:  # the chunk beside the one that failed may be finished, and is kept
+    except Exception:  # the chunk next to the one that failed may be finished, and is kept
         threads.shutdown(wait=True, cancel_futures=True)
         raise
-    finally:  # Ctrl-C waits for nothing: whoever owns the grader closes it
+    finally:  # Ctrl-C waits for nothing: the owner of the grader closes it
         threads.shutdown(wait=False, cancel_futures=True)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dph._base.files import read_json
 from dph._base.files.rows import read_rows
 from dph._processes.workers.handler import TellStage
-from dph._processes.workers.pool import Pooled, Reply, WorkerPool, how_it_ended
+from dph._processes.workers.pool import PoolOwner, Reply, WorkerPool, how_it_ended
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.tasks.sql.prompt import SQLPrompts, database_file
@@ -275,7 +275,7 @@ class GoldCheck(NamedTuple):
     reason: str = ""
 
 
-class GoldChecker(Pooled):
+class GoldChecker(PoolOwner):
     """Runs gold queries in worker processes that are killed when they take too long.
 
     ``databases`` holds ``<db_id>/<db_id>.sqlite``; ``timeout`` are the seconds of one query.
@@ -352,7 +352,7 @@ def _check(reply: Reply, question: SQLQuestion) -> GoldCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedQuestion:
     """A question that became no problem, and why."""
 
     problem_id: str
@@ -366,7 +366,7 @@ class SQLProblems:
     """The problems that are left, and those that are not."""
 
     problems: list[Problem]
-    dropped: list[Dropped]
+    dropped: list[DroppedQuestion]
 
     def counts(self) -> dict[str, int]:
         """Number of questions dropped for each reason, in the order of GoldState."""
@@ -417,7 +417,7 @@ def sql_problems(
     question.
     """
     problems: list[Problem] = []
-    dropped: list[Dropped] = []
+    dropped: list[DroppedQuestion] = []
     if checks is None:
         checks = [GoldCheck(GoldState.TELLING)] * len(questions)
     for question, check in zip(questions, checks, strict=True):
@@ -435,6 +435,6 @@ def sql_problems(
             made = Problem(problem_id=question.question_id, prompt=prompt, answer=known)
             problems.append(made)
         else:
-            dropped.append(Dropped(question.question_id, question.db_id, *check))
+            dropped.append(DroppedQuestion(question.question_id, question.db_id, *check))
         on_done()
     return SQLProblems(problems=problems, dropped=dropped)

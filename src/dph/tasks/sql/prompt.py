@@ -393,7 +393,7 @@ def queries(question: str) -> list[str]:
 
 _K1, _B = 0.9, 0.4
 _DIGITS = 5
-"""Scores that agree to so many decimals are equal: Lucene computes them in single precision."""
+"""Scores that agree to this many decimals are equal: Lucene computes them in single precision."""
 
 
 class BM25:

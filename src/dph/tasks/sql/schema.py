@@ -12,7 +12,7 @@ from dph._base.files import read_json
 from dph.errors import DataError
 from dph.tasks.verifiers.sql.executor import database_uri
 
-# Words that a name has to be quoted for in some SQL dialect.
+# Words that must be quoted as names in some SQL dialect.
 #
 # **Source**: the list that the prompts of OmniSQL (arXiv:2503.02240) go by, which the paper's
 # are.

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from dph._processes.workers.handler import BoundedCache
 from dph._processes.workers.pool import (
     GOLD_STAGE,
-    Pooled,
+    PoolOwner,
     Reply,
     ReplyKind,
     WorkerPool,
@@ -28,7 +28,7 @@ class Verifier(Protocol):
 
     ``grade`` is called from one thread at a time, but not always from the same one: answers are
     graded while others are still being drawn. What belongs to the thread that made it (an SQLite
-    connection, say) is made inside ``grade``. A verdict depends on its pair alone, not on what
+    connection, say) is made inside ``grade``. A verdict depends only on its pair, not on what
     else is in the call.
     """
 
@@ -86,7 +86,7 @@ class ComparingVerifier(Verifier, Protocol):
 Pair = TypeVar("Pair")
 
 
-class PooledVerifier(Pooled, Generic[Pair]):
+class PooledVerifier(PoolOwner, Generic[Pair]):
     """A verifier that has pairs judged in worker processes.
 
     A problem and a response make a pair, or the verdict on them where there is nothing to judge.
@@ -129,7 +129,7 @@ class PooledVerifier(Pooled, Generic[Pair]):
 
 
 class OneAtATime:
-    """Hands calls to a verifier one after another, whoever makes them.
+    """Hands calls from several threads to a verifier, one after another.
 
     ``Verifier.grade`` is called from one thread at a time; so answers that are graded in several
     threads at once go through this.

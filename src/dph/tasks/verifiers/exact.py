@@ -71,6 +71,10 @@ def _shown(number: Fraction) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
 
 
+def _refused(outcome: Outcome, reason: str) -> Verdict:
+    return Verdict(outcome=outcome, reward=0.0, reason=reason)
+
+
 def _gold(problem: Problem) -> Fraction | None:
     if "answer" not in problem.answer:
         raise DataError(
@@ -113,20 +117,18 @@ class NumberVerifier(_AloneVerifier):
         gold = _gold(problem)
         if gold is None:
             reason = f"the answer {problem.answer['answer']!r} is not a number"[:200]
-            return Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason=reason)
+            return _refused(Outcome.BAD_GOLD, reason)
         try:
             number = last_number(read_turn(response).answer)
         except NumberTooLongError as error:
-            return Verdict(outcome=Outcome.OVER_LIMIT, reward=0.0, reason=str(error))
+            return _refused(Outcome.OVER_LIMIT, str(error))
         except ZeroDivisionError:
-            return Verdict(outcome=Outcome.INVALID, reward=0.0, reason="the denominator is 0")
+            return _refused(Outcome.INVALID, "the denominator is 0")
         if number is None:
-            reason = "no number in the response"
-            return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason=reason)
+            return _refused(Outcome.NO_ANSWER, "no number in the response")
         if number == gold:
             return Verdict(outcome=Outcome.CORRECT, reward=1.0)
-        reason = f"{_shown(number)} is not {_shown(gold)}"
-        return Verdict(outcome=Outcome.WRONG, reward=0.0, reason=reason)
+        return _refused(Outcome.WRONG, f"{_shown(number)} is not {_shown(gold)}")
 
     def gold_of(self, response: str) -> Gold | None:
         """The last number of an answer."""
@@ -150,12 +152,10 @@ class ExactVerifier(_AloneVerifier):
             )
         given, gold = read_turn(response).answer.strip(), str(problem.answer["answer"]).strip()
         if not given:
-            reason = "the response is empty"
-            return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason=reason)
+            return _refused(Outcome.NO_ANSWER, "the response is empty")
         if given == gold:
             return Verdict(outcome=Outcome.CORRECT, reward=1.0)
-        reason = f"{given[:60]!r} is not {gold[:60]!r}"
-        return Verdict(outcome=Outcome.WRONG, reward=0.0, reason=reason)
+        return _refused(Outcome.WRONG, f"{given[:60]!r} is not {gold[:60]!r}")
 
     def gold_of(self, response: str) -> Gold | None:
         """The whole answer."""

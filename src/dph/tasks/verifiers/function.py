@@ -147,7 +147,7 @@ class FunctionVerifier(PooledVerifier[tuple[Problem, str]]):
     reason ends with the traceback.
 
     ``version`` changes with the file that holds the function, but not with what that file imports.
-    ``source`` is that file, and its name stands in ``settings``, so that whoever finds another
+    ``source`` is that file, and its name stands in ``settings``, so that a message about another
     version can say which file was changed.
 
     Args:

@@ -1,6 +1,6 @@
 """The verifiers that can be named in a recipe: one row for each.
 
-A row says where the class lies, which settings it has, with their types, ranges and meanings (their
+A row says where the class is, which settings it has, with their types, ranges and meanings (their
 defaults are those of the class's own signature, which a test compares), and how it compares two
 answers. Nothing is imported here: recipes and the command line read the rows, and a verifier is
 loaded when it is made.
@@ -39,7 +39,7 @@ class VerifierSetting:
         meaning: one line for people.
         bounds: of a number, as pydantic names them: ``gt``, ``ge``, ``lt``, ``le``.
         always_counts: training depends on it by its value even where that is the default. Runs from
-            before a setting existed go on, so a new one leaves this out.
+            before a setting existed continue, so a new one leaves this out.
     """
 
     argument: str
@@ -201,13 +201,13 @@ def make_verifier(
     Args:
         name: a key of VERIFIERS, an import path, or the function itself (of a module: worker
             processes import it).
-        databases: where the relative paths of databases start (``sql`` alone).
+        databases: where the relative paths of databases start (only ``sql``).
         workers: number of worker processes (not of ``number`` and ``exact``, which have none).
         timeout: seconds for one answer, in ``sql`` for one statement, in ``code`` for one test.
         modules: directories in which a function's module is looked for first.
         settings: those of the rows of VERIFIERS, by their keys in a recipe's ``[data]``:
             ``sql_rule``, ``math_phrases``, ``code_memory_mb`` ... Each verifier takes its own and
-            leaves those of others alone.
+            ignores those of others.
 
     Raises:
         SettingsError: no verifier has that name, the function cannot be imported by another

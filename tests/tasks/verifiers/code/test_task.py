@@ -8,8 +8,7 @@ from types import GeneratorType
 
 import pytest
 
-from dph._processes.sandbox.remote import ProgramGoneError, RemoteProgram
-from dph._processes.sandbox.values import Channel
+from dph._processes.sandbox.values import Channel, ProgramGoneError, RemoteProgram
 from dph.errors import DataError
 from dph.tasks.verifiers.code.task import CodeTask, extract_program, parse_task
 
@@ -260,7 +259,7 @@ def test_generated_answers_of_a_program_are_plain_values_or_failures():
                 assert all(t.__module__ in PLAIN for t in found), found
                 kinds.add("value")
     assert kinds == {"gone", "value"}
-    assert raised == {"builtins", "dph._processes.sandbox.remote"}
+    assert raised == {"builtins", "dph._processes.sandbox.values"}
 
 
 def bare(text):

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from dph.records import Outcome
-from dph.tasks.verifiers.sql import handler as sql_grading
+from dph.tasks.verifiers.sql import executor as sql_grading
 from dph.tasks.verifiers.sql.executor import (
     SQLFailure,
+    SQLGrader,
     SQLLimits,
     SQLResult,
     database_state,
@@ -18,7 +19,6 @@ from dph.tasks.verifiers.sql.executor import (
     execute_sql,
     why_unreadable,
 )
-from dph.tasks.verifiers.sql.handler import SQLGrader
 from dph.tasks.verifiers.sql.rules import RULES, bird
 from worker_fixtures import state_of
 
@@ -45,7 +45,7 @@ def test_more_rows_or_bytes_than_allowed_are_over_the_limit(singers, monkeypatch
     assert executed(singers, sql, result_bytes=6198).size == 6198
     assert executed(singers, sql, result_bytes=6197).outcome is Outcome.OVER_LIMIT
 
-    def no_memory(*_):
+    def no_memory(*_, **__):
         raise MemoryError
 
     monkeypatch.setattr("dph.tasks.verifiers.sql.executor._fetch", no_memory)

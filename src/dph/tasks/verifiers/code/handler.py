@@ -25,7 +25,7 @@ from dph.records import Outcome
 #
 # As LiveCodeBench does it: the texts are stripped and cut into lines, each line is stripped, and
 # a line is right if it is equal, or if its words are the same numbers, compared exactly: 1.0 for
-# 1, not 0.3333 for 1/3. The number of lines has to be the same.
+# 1, not 0.3333 for 1/3. The number of lines must be the same.
 
 _LONGEST_NUMBER = 1000
 
@@ -87,7 +87,7 @@ are few."""
 class CodeGrader:
     """Grades requests ``{"program", "task"}``, or answers ``{"missing": true}`` what is missing.
 
-    ``make_sandbox`` is given the modules to load once for all programs. numpy alone takes half a
+    ``make_sandbox`` is given the modules to load once for all programs. numpy takes half a
     second, and what is loaded costs each fork: another sandbox, made when a text names it, has it.
     """
 
@@ -142,9 +142,11 @@ class CodeGrader:
         for number, case in enumerate(task["scripts"], start=1):
             expected = case.get("stdout")
             if expected is None:
-                expected = self._printed(f"{task['prefix']}{task['same_as']}", case["stdin"])
-            if isinstance(expected, tuple):
-                return Outcome.BAD_GOLD, 0.0, f"the other program: {expected[1]}"
+                solution, each = f"{task['prefix']}{task['same_as']}", self._limits.each
+                ended = self._sandbox.run_script(solution, case["stdin"], seconds=each)
+                expected = ended.output.decode("utf-8", "replace")
+                if failed := _script_failure(ended, expected, each):
+                    return Outcome.BAD_GOLD, 0.0, f"the other program: {failed[1]}"
             seconds = min(self._limits.each, left)
             ended = self._sandbox.run_script(source, case["stdin"], seconds=seconds)
             left -= ended.seconds
@@ -154,11 +156,6 @@ class CodeGrader:
             if left <= 0 and number < total:
                 return _late(f"all tests took over {self._limits.in_all:g} s")
         return Outcome.CORRECT, 1.0, ""
-
-    def _printed(self, solution: str, stdin: str) -> str | tuple[Outcome, str]:
-        ended = self._sandbox.run_script(solution, stdin, seconds=self._limits.each)
-        printed = ended.output.decode("utf-8", "replace")
-        return _script_failure(ended, printed, self._limits.each) or printed
 
 
 _ONE_OF_THEM = ("system calls", "namespaces")

@@ -30,7 +30,7 @@ from dph.tasks.verifiers.turn import fenced_blocks, read_turn, without_quoted
 # 1. the last block fenced by ``` or ~~~ that defines the entry point, if there is one;
 # 2. the last block marked ``python`` (``py``, ``Python3``, ``{python}``), else the last block
 # without a mark;
-# 3. the response itself, if it goes on with a prefix (its first line is indented) or reads like
+# 3. the response itself, if it continues a prefix (its first line is indented) or reads like
 # Python: a line begins with ``def``, ``class``, ``import``, ``from``, ``print(``, an assignment or
 # a ``for``, ``while``, ``if``, ``with`` or ``try`` up to its colon.
 #

@@ -37,7 +37,7 @@ class CodeVerifier(PooledVerifier[CodePair]):
         timeout: seconds for one test, for loading the program, and for the setup; ten times that
             for all of them.
         memory_mb: address space of a process in units of 10^6 bytes, the interpreter's included.
-        without: parts of the confinement to leave out, of dph._processes.sandbox.confinement.PARTS.
+        without: parts of the confinement to leave out, of dph._processes.sandbox.zygote.PARTS.
 
     Attributes:
         missing: what this machine does not offer of the confinement; docs/guides/grading.md

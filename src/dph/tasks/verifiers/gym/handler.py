@@ -2,7 +2,7 @@
 
 Some of the package's scorers evaluate an answer as Python, by ``eval`` or by sympy's
 ``parse_expr``, which calls it. In a worker neither runs what a model wrote: ``eval`` reads
-literals alone, and ``parse_expr`` expressions alone.
+only literals, and ``parse_expr`` only expressions.
 
 Only workers import this file: it imports reasoning-gym, which takes a second.
 """

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from dph._base.provenance import install_command
-from dph._processes.workers.pool import GOLD_STAGE, Pooled, Reply, ReplyKind, WorkerPool
+from dph._processes.workers.pool import GOLD_STAGE, PoolOwner, Reply, ReplyKind, WorkerPool
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import PooledVerifier
@@ -185,7 +185,7 @@ def gym_tasks() -> tuple[str, ...]:
     return tuple(sorted(set(_datasets()) - NOT_A_TASK))
 
 
-class GymMaker(Pooled):
+class GymMaker(PoolOwner):
     """Makes problems of tasks, in a worker: a task that hangs or runs out of memory is told of."""
 
     def __init__(self) -> None:

@@ -280,7 +280,7 @@ _INDEX = {"\u221a": "", "\u221b": "[3]", "\u221c": "[4]"}
 
 
 def latex_signs(text: str) -> str:
-    r"""A text in ASCII as far as its signs have a command of LaTeX.
+    r"""A text in which every sign that has a command of LaTeX is that command.
 
     >>> latex_signs("x\u00b2 \u2265 2\u03c0"), latex_signs("\u221a2"), latex_signs("1\u00bd")
     ('x^{2} \\ge  2\\pi ', '\\sqrt{2}', '1\\frac{1}{2}')

@@ -237,7 +237,7 @@ def _set_and_tuple(answer: str, gold: str) -> bool:
 
 
 def _prose_words(text: str) -> int:
-    """Long words outside commands; a sentence is met by its spelling alone, no parser reads it."""
+    """Long words outside commands; a sentence is compared by its spelling, no parser reads it."""
     return len(_PROSE.findall(text))
 
 
@@ -278,7 +278,7 @@ _SOUGHT, _SYMBOL_DIGITS, _AGREED = 1000, 150, sympy.Float("1e-100")
 def read_latex(text: str) -> Reading:
     """Read an answer that is known to be LaTeX, such as what a box holds."""
     normalized = text
-    # math-verify meets what its parser cannot read, whatever that raises, by the text alone.
+    # math-verify compares what its parser cannot read, whatever that raises, as text.
     with contextlib.suppress(Exception):
         normalized = normalize_latex(text, _NORMALIZATION)
         return parse_latex_cached(normalized), normalized
@@ -476,6 +476,6 @@ def _value(expression: Any) -> complex | None:
 
 
 def _place(name: str) -> Any:
-    """A number between 1 and 2 that depends on a symbol's name alone."""
+    """A number between 1 and 2 that depends only on a symbol's name."""
     # A float: exact fractions grow without bound in powers.
     return sympy.Float(1 + (zlib.crc32(name.encode()) % 9973 + 1) / 9974, _SYMBOL_DIGITS)

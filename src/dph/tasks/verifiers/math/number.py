@@ -69,8 +69,8 @@ def read_number(text: str) -> Number | None:
 def numbers_equal(answer: Number, gold: Number) -> bool:
     """Whether two numbers are the same answer.
 
-    Exact numbers have to be equal. Where one is a decimal they have to agree to 6 decimals, and
-    to a relative 1e-4, which counts below 0.01. A percent sign on one side alone may be a unit
+    Exact numbers must be equal. If one is a decimal they must agree to 6 decimals, and
+    to a relative 1e-4, which counts below 0.01. A percent sign on only one side may be a unit
     (5% for 5) or mean a division by 100 (5% for 0.05), but two integers never differ by 100.
     """
     if answer.percent == gold.percent:

@@ -73,11 +73,11 @@ class MathVerifier(PooledMathVerifier):
     r"""Judges the last boxed answer, or what follows a final-answer phrase.
 
     Spellings, numbers, choices and units are compared exactly; the rest by math-verify, whose
-    yes has to be borne out by the numbers. Wrong answers near the gold are wrong.
+    yes must be borne out by the numbers. Wrong answers near the gold are wrong.
 
     Args:
         phrases: what announces an answer that is not boxed, upper and lower case alike; None for
-            ``PHRASES``, an empty list for boxes alone.
+            ``PHRASES``, an empty list for only boxes.
         any_expression: without box and phrase, take the last expression of the response.
         workers: number of worker processes.
         timeout: seconds for one answer.

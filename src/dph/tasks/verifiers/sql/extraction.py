@@ -111,7 +111,7 @@ def _blocks(response: str) -> Iterator[_Block]:
     name, a run of backticks is a part and no fence.
     """
     opening: re.Match[str] | None = None
-    quoted = _Quoted(response)
+    quoted = _QuotedParts(response)
     for fence in _FENCE.finditer(response):
         if quoted.holds(fence, opening):
             continue
@@ -126,7 +126,7 @@ def _blocks(response: str) -> Iterator[_Block]:
         yield _Block(opening.start(), opening.end(), len(response))
 
 
-class _Quoted:
+class _QuotedParts:
     """The literals and quoted names of a response, which is read once for all of its fences."""
 
     def __init__(self, response: str) -> None:
@@ -159,7 +159,7 @@ class _Quoted:
 
 _ANSWER = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _TOOL_CALL = re.compile(r"<(/?)tool_call>", re.IGNORECASE)
-# Names of fields, in letters of lower case alone: of those that hold a statement, and of those
+# Names of fields, only in lower-case letters: of those that hold a statement, and of those
 # that hold one if their text begins as one does.
 _SQL_FIELD = re.compile(r"\w*sql(?:query|statement|code|string)?|query|statement")
 _ANSWER_FIELD = re.compile(r"\w*(?:query|answer)|output|result|response|content|code|final")

@@ -1,6 +1,6 @@
 """A small tokenizer for SQL: words, literals, symbols, and how deep in parentheses each one is.
 
-It never fails: text that is not SQL gives symbols. It reads its input once, whatever is in it.
+It never fails: text that is not SQL gives symbols. It reads any input only once.
 """
 
 import re

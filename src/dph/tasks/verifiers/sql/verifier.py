@@ -14,15 +14,14 @@ from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import Gold, GoldJudge, PooledVerifier
-from dph.tasks.verifiers.sql.executor import SQLLimits, database_state
+from dph.tasks.verifiers.sql.executor import GRACE_SECONDS, SQLLimits, database_state
 from dph.tasks.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
-from dph.tasks.verifiers.sql.handler import GRACE_SECONDS
 from dph.tasks.verifiers.sql.rules import sql_rule
 
 # What a directory of databases holds, as one fingerprint.
 #
 # It changes when the content of a database does, when one comes, goes or gets another name, and
-# when a write-ahead log or an unfinished transaction lies beside one. It does not change when the
+# when a write-ahead log or an unfinished transaction is next to one. It does not change when the
 # directory is moved, when files are touched, or when other files come or go.
 #
 # Every database is read whole: SQLite counts the changes of a file in its header, but a file that
@@ -113,7 +112,7 @@ class SQLVerifier(PooledVerifier[SQLPair]):
     """
 
     name = "sql"
-    _handler = "dph.tasks.verifiers.sql.handler:make_sql_grader"
+    _handler = "dph.tasks.verifiers.sql.executor:make_sql_grader"
 
     def __init__(
         self,
@@ -147,7 +146,7 @@ class SQLVerifier(PooledVerifier[SQLPair]):
         """The limits of a statement, where SQL is looked for, and what the databases hold.
 
         ``databases`` is a fingerprint of all databases below the directory ``databases``: the
-        same wherever that lies. It is made when it is asked for, and a file that has not changed
+        same wherever that is. It is made when it is asked for, and a file that has not changed
         is read once in a process. Without that directory it is '': the paths in the problems are
         all that is known of their databases.
         """

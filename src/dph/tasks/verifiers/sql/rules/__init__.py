@@ -6,8 +6,7 @@ from types import MappingProxyType
 from dph.errors import SettingsError
 from dph.tasks.verifiers.sql.rules.base import Comparison, Row, Rows, SQLRule
 from dph.tasks.verifiers.sql.rules.bird import BIRD, BIRD_SOFT_F1
-from dph.tasks.verifiers.sql.rules.cartesian import CARTESIAN
-from dph.tasks.verifiers.sql.rules.spider import SPIDER
+from dph.tasks.verifiers.sql.rules.spider import CARTESIAN, SPIDER
 from dph.tasks.verifiers.sql.rules.strict import STRICT
 
 __all__ = ["RULES", "Comparison", "Row", "Rows", "SQLRule", "sql_rule"]

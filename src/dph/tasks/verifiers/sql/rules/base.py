@@ -116,7 +116,7 @@ def line(*parts: str) -> str:
 
 
 def _in_order(predicted: Rows, gold: Rows, key: Key, equal: Equal | None, *, searched: bool) -> str:
-    """The first row that is another one, and whether it is the order alone."""
+    """The first row that is another one, and whether only the order differs."""
 
     def differ(one: Row, other: Row) -> bool:
         return key(one) != key(other) and not (equal is not None and equal(one, other))

@@ -2,7 +2,7 @@
 
 Rows have to come in the gold's order when the gold orders them itself, that is when its ORDER BY
 stands outside all parentheses (not in a subquery, a window or a string). A fractional number is
-equal to any number within 1e-9 of the larger one, and to 0 if rounding alone has kept it from it;
+equal to any number within 1e-9 of the larger one, and to 0 if only rounding keeps it from that;
 everything else equals only itself (1 and 1.0 are the same number, '1' is none).
 """
 
