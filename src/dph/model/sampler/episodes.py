@@ -149,9 +149,8 @@ class EpisodeSampler:
         return {**asdict(self.parameters), "tokens": self.tokens}
 
     @property
-    def style(self) -> Callable[[str], str | None] | None:
+    def style(self) -> None:
         """None: a trajectory's style is not read from a text."""
-        return None
 
     def encode(self, problem: Problem) -> tuple[int, ...]:
         """Tokens of a problem's prompt, without words of ``reset``."""

@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import pytest
 import torch
 
@@ -43,7 +45,7 @@ class Watched:
         self.max_tokens = max_tokens
         self.drawn = []
         self.sizes = []
-        with torch.no_grad(), forward.active():
+        with torch.no_grad(), getattr(forward, "active", nullcontext)():
             for rows in decoder.run():
                 self.sizes.append(len(rows))
                 self.drawn += rows

@@ -1,7 +1,7 @@
 """Decoding: rows start when there is room, draw token by token together, and leave when done."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from dph.model.sampler.torch.waves import Room, Waiting, Wave, WaveRow
 # The nucleus: the fewest most likely tokens that together reach a probability.
 
 _PREFIX = 256
-"""Tokens that are looked at first: real models' nuclei are smaller, and sorting them is cheap."""
+"""Tokens that are looked at first: a real model's nucleus is smaller, and sorting them is cheap."""
 
 
 def nucleus(
@@ -55,7 +55,7 @@ def _bound(ordered: Float[Tensor, "rows values"], top_p: float) -> tuple[Tensor,
 
 
 def _largest(values: Float[Tensor, "rows vocabulary"], count: int) -> Float[Tensor, "rows count"]:
-    """The ``count`` largest values of every row, in descending order."""
+    """In descending order."""
     count = min(count, values.shape[1])
     if values.device.type != "cpu":
         return values.topk(count, dim=-1).values
@@ -116,7 +116,7 @@ def choose(
 def _block_sums(
     weights: Float[Tensor, "rows vocabulary"],
 ) -> Float[Tensor, "rows blocks"]:
-    """Sums of every 64 tokens; the last block may be shorter."""
+    """The last block may be shorter."""
     whole = weights.shape[1] // _BLOCK * _BLOCK
     sums = weights[:, :whole].reshape(len(weights), -1, _BLOCK).sum(dim=-1)
     if whole == weights.shape[1]:
@@ -144,22 +144,6 @@ def _invert(
     return (block * _BLOCK + offset)[:, 0].clamp_(max=last)
 
 
-class Cache(Protocol):
-    """The keys and values of a wave's rows."""
-
-    @property
-    def tokens(self) -> int:
-        """Space they take, in tokens of one row."""
-        ...
-
-    def select(self, kept: Int[Tensor, "kept"]) -> None:
-        """Keep these rows, in ascending order."""
-        ...
-
-
-CacheT = TypeVar("CacheT", bound=Cache)
-
-
 class DrawnRow(NamedTuple):
     """A completed row: its tokens up to and including the first stop token, and their log-probs."""
 
@@ -169,13 +153,13 @@ class DrawnRow(NamedTuple):
     finished: bool
 
 
-class Cohort(Generic[CacheT]):
+class Cohort:
     """A wave's rows: all have drawn ``age`` tokens; those that are done leave from time to time."""
 
     def __init__(
         self,
         wave: Wave,
-        cache: CacheT,
+        cache: Any,
         uniforms: Float[Tensor, "steps rows"],
         parameters: SamplingParameters,
     ) -> None:
@@ -196,7 +180,6 @@ class Cohort(Generic[CacheT]):
         return len(self._rows)
 
     def next_uniforms(self) -> Float[Tensor, "rows"]:
-        """Every row's number for its next token."""
         return self._uniforms[self.age].index_select(0, self._rows)
 
     def record(
@@ -209,7 +192,6 @@ class Cohort(Generic[CacheT]):
         self._live &= ~stops
 
     def last_tokens(self) -> Int[Tensor, "rows"]:
-        """The last token drawn in every row."""
         return self._tokens[self.age - 1].index_select(0, self._rows)
 
     def hand_out(self) -> list[DrawnRow]:
@@ -224,7 +206,12 @@ class Cohort(Generic[CacheT]):
             going[self._rows] = self._live
         done = (self._open & ~going).nonzero()[:, 0]
         self._open = going
-        return list(self._drawn(done))
+        tokens = self._tokens[: self.age].index_select(1, done).T.cpu().numpy()
+        logprobs = self._logprobs[: self.age].index_select(1, done).T.cpu().numpy()
+        stops = np.isin(tokens, self.parameters.stop_token_ids)
+        lengths = np.where(stops.any(axis=1), stops.argmax(axis=1) + 1, self.age)
+        rows = [self.wave.rows[row] for row in done.tolist()]
+        return list(drawn_rows(rows, tokens, logprobs, lengths, self.parameters))
 
     def compact(self, *, below: float) -> None:
         """Let the finished rows leave once the share of unfinished ones falls under ``below``."""
@@ -234,14 +221,6 @@ class Cohort(Generic[CacheT]):
         self.cache.select(kept)
         self._rows = self._rows.index_select(0, kept)
         self._live = self._live.index_select(0, kept)
-
-    def _drawn(self, done: Int[Tensor, "done"]) -> Iterator[DrawnRow]:
-        tokens = self._tokens[: self.age].index_select(1, done).T.cpu().numpy()
-        logprobs = self._logprobs[: self.age].index_select(1, done).T.cpu().numpy()
-        stops = np.isin(tokens, self.parameters.stop_token_ids)
-        lengths = np.where(stops.any(axis=1), stops.argmax(axis=1) + 1, self.age)
-        rows = [self.wave.rows[row] for row in done.tolist()]
-        return drawn_rows(rows, tokens, logprobs, lengths, self.parameters)
 
 
 def drawn_rows(
@@ -273,30 +252,38 @@ LOOK_EVERY = {"cpu": 1, "cuda": 16}
 """Steps between two looks for finished rows: on a GPU a look waits for all that was queued."""
 
 
-class DecodingForward(Protocol[CacheT]):
-    """Interface for running a model: `SharedForward`, `RepeatedForward` or `WholeForward`."""
+class DecodingForward(Protocol):
+    """Runs a model: `SharedForward`, `RepeatedForward` or `WholeForward`, each with its own cache.
+
+    A cache says how many ``tokens`` it has space for, and can ``select`` some of its rows, in
+    ascending order.
+    """
 
     joins: bool
+    """True if waves are decoded in one forward: one may start while others continue."""
 
     def start(
-        self, wave: Wave, living: Sequence[CacheT]
-    ) -> tuple[CacheT, Float[Tensor, "rows vocabulary"]]:
-        """Run the prompts of a wave, next to the caches of waves that are still being decoded."""
+        self, wave: Wave, living: Sequence[Any]
+    ) -> tuple[Any, Float[Tensor, "rows vocabulary"]]:
+        """Run the prompts of a wave, next to the caches of waves that are still being decoded.
+
+        Returns its cache and the logits of each row's first token.
+        """
         ...
 
     def step(
-        self, caches: Sequence[CacheT], tokens: Int[Tensor, "rows"]
+        self, caches: Sequence[Any], tokens: Int[Tensor, "rows"]
     ) -> Float[Tensor, "rows vocabulary"]:
-        """Append one token to every row of all waves."""
+        """Append one token to every row of all waves; return the logits of the next."""
         ...
 
 
-class Decoder(Generic[CacheT]):
+class Decoder:
     """Decodes what waits under the bounds of ``waiting.limit``."""
 
     def __init__(
         self,
-        forward: DecodingForward[CacheT],
+        forward: DecodingForward,
         waiting: Waiting,
         parameters: SamplingParameters,
         *,
@@ -306,7 +293,7 @@ class Decoder(Generic[CacheT]):
         self.waiting = waiting
         self.parameters = parameters
         self.uniforms = uniforms
-        self.cohorts: list[Cohort[CacheT]] = []
+        self.cohorts: list[Cohort] = []
         self._is_stop: Tensor | None = None
 
     def run(self) -> Iterator[list[DrawnRow]]:
@@ -326,14 +313,22 @@ class Decoder(Generic[CacheT]):
             self.cohorts = [cohort for cohort in self.cohorts if cohort.unfinished]
             for cohort in self.cohorts:
                 cohort.compact(below=COMPACT_BELOW)
-            logits = [self._step()] if self.cohorts else []
+            logits = []
+            if self.cohorts:
+                tokens = torch.cat([cohort.last_tokens() for cohort in self.cohorts])
+                caches = [cohort.cache for cohort in self.cohorts]
+                logits.append(self.forward.step(caches, tokens))
 
     def _admit(self) -> list[Float[Tensor, "rows vocabulary"]]:
         """Start what there is room for; the logits of the new rows."""
         logits = []
         while self.waiting and (not self.cohorts or self.forward.joins):
-            free = self._free()
-            if self.cohorts and free.rows < ADMIT_ABOVE * self.waiting.limit.rows:
+            limit = self.waiting.limit
+            free = Room(
+                rows=limit.rows - sum(map(len, self.cohorts)),
+                tokens=limit.tokens - sum(cohort.cache.tokens for cohort in self.cohorts),
+            )
+            if self.cohorts and free.rows < ADMIT_ABOVE * limit.rows:
                 break
             wave = self.waiting.next_wave(free)
             if wave is None:
@@ -342,13 +337,6 @@ class Decoder(Generic[CacheT]):
             self.cohorts.append(Cohort(wave, cache, self.uniforms(wave), self.parameters))
             logits.append(first)
         return logits
-
-    def _free(self) -> Room:
-        limit = self.waiting.limit
-        return Room(
-            rows=limit.rows - sum(map(len, self.cohorts)),
-            tokens=limit.tokens - sum(cohort.cache.tokens for cohort in self.cohorts),
-        )
 
     def _draw(self, logits: Float[Tensor, "rows vocabulary"]) -> None:
         parameters = self.parameters
@@ -367,7 +355,3 @@ class Decoder(Generic[CacheT]):
         parts = zip(*(torch.split(x, sizes) for x in (tokens, logprobs, stops)), strict=True)
         for cohort, part in zip(self.cohorts, parts, strict=True):
             cohort.record(*part)
-
-    def _step(self) -> Float[Tensor, "rows vocabulary"]:
-        tokens = torch.cat([cohort.last_tokens() for cohort in self.cohorts])
-        return self.forward.step([cohort.cache for cohort in self.cohorts], tokens)

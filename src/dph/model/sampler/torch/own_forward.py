@@ -1,8 +1,7 @@
 """Decoding by a model's own forward: with the cache that transformers makes, or without a cache."""
 
 import inspect
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -24,7 +23,6 @@ class RepeatedCache:
 
     @property
     def tokens(self) -> int:
-        """The tokens there is memory for."""
         return int(self.mask.numel())
 
     def select(self, kept: Int[Tensor, "kept"]) -> None:
@@ -34,26 +32,17 @@ class RepeatedCache:
         self.positions = self.positions.index_select(0, kept)
 
 
-class _WaveByWave:
-    joins = False
-    """True if waves are decoded in one forward: one may start while others continue."""
-
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Do nothing: no set-up is needed."""
-        yield
-
-
-class RepeatedForward(_WaveByWave):
+class RepeatedForward:
     """Prefills each prompt once, repeats its cache for its rows, and decodes wave by wave.
 
     Right for sliding windows, ALiBi and everything else that transformers caches token by token.
+    ``argument`` is the name of the cache in the model's forward.
     """
 
+    joins = False
+
     def __init__(self, model: PreTrainedModel, argument: str) -> None:
-        self.model = model
-        self.argument = argument
-        """The name of the forward's cache."""
+        self.model, self.argument = model, argument
         accepted = inspect.signature(model.forward).parameters
         self._takes_positions = "position_ids" in accepted
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
@@ -61,7 +50,6 @@ class RepeatedForward(_WaveByWave):
     def start(
         self, wave: Wave, living: Sequence[RepeatedCache] = ()
     ) -> tuple[RepeatedCache, Float[Tensor, "rows vocabulary"]]:
-        """Run the prompts; return the wave's cache and the logits of each row's first token."""
         del living  # nothing can be taken from another wave
         device = self.model.device
         width = max(map(len, wave.prompts))
@@ -80,15 +68,13 @@ class RepeatedForward(_WaveByWave):
     def step(
         self, caches: Sequence[RepeatedCache], tokens: Int[Tensor, "rows"]
     ) -> Float[Tensor, "rows vocabulary"]:
-        """Append one token to every row of all waves; return the logits of the next."""
+        logits = []
         parts = torch.split(tokens, [len(cache.mask) for cache in caches])
-        return torch.cat([self._append(*pair) for pair in zip(caches, parts, strict=True)])
-
-    def _append(self, cache: RepeatedCache, tokens: Tensor) -> Tensor:
-        cache.mask = torch.cat([cache.mask, cache.mask.new_ones(len(cache.mask), 1)], dim=1)
-        logits = self._run(cache, tokens[:, None], cache.positions)
-        cache.positions = cache.positions + 1
-        return logits
+        for cache, drawn in zip(caches, parts, strict=True):
+            cache.mask = torch.cat([cache.mask, cache.mask.new_ones(len(cache.mask), 1)], dim=1)
+            logits.append(self._run(cache, drawn[:, None], cache.positions))
+            cache.positions = cache.positions + 1
+        return torch.cat(logits)
 
     def _run(self, cache: RepeatedCache, tokens: Tensor, positions: Tensor) -> Tensor:
         options = {"position_ids": positions} if self._takes_positions else {}
@@ -113,7 +99,6 @@ class WholeRows:
 
     @property
     def tokens(self) -> int:
-        """Space that the rows take."""
         return self.ids.numel()
 
     def select(self, kept: Int[Tensor, "kept"]) -> None:
@@ -121,18 +106,14 @@ class WholeRows:
         self.ids = self.ids.index_select(0, kept)
         self.lengths = self.lengths.index_select(0, kept)
 
-    def append(self, tokens: Int[Tensor, "rows"]) -> None:
-        """Add one token to each row."""
-        self.ids = pad(self.ids, (0, 1))
-        self.ids.scatter_(1, self.lengths[:, None], tokens[:, None])
-        self.lengths = self.lengths + 1
 
-
-class WholeForward(_WaveByWave):
+class WholeForward:
     """Runs every row from its first token for each of its tokens: slow, but needs no cache.
 
     Right for every causal model, because no token sees the padding behind it.
     """
+
+    joins = False
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
@@ -140,7 +121,6 @@ class WholeForward(_WaveByWave):
     def start(
         self, wave: Wave, living: Sequence[WholeRows] = ()
     ) -> tuple[WholeRows, Float[Tensor, "rows vocabulary"]]:
-        """Run the prompts; return the wave's rows and the logits of each row's first token."""
         del living  # nothing can be taken from another wave
         prompts = [torch.tensor(prompt) for prompt in wave.prompts]
         lengths = torch.tensor(list(map(len, prompts)), device=self.model.device)
@@ -153,10 +133,11 @@ class WholeForward(_WaveByWave):
     def step(
         self, caches: Sequence[WholeRows], tokens: Int[Tensor, "rows"]
     ) -> Float[Tensor, "rows vocabulary"]:
-        """Append one token to every row of all waves; return the logits of the next."""
         parts = torch.split(tokens, [len(rows.ids) for rows in caches])
         for rows, drawn in zip(caches, parts, strict=True):
-            rows.append(drawn)
+            rows.ids = pad(rows.ids, (0, 1))
+            rows.ids.scatter_(1, rows.lengths[:, None], drawn[:, None])
+            rows.lengths = rows.lengths + 1
         return torch.cat([self._run(rows) for rows in caches])
 
     def _run(self, rows: WholeRows) -> Tensor:
