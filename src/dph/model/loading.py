@@ -27,7 +27,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from dph.errors import ModelError, SettingsError
-from dph.model.attention.releases import (
+from dph.model.releases import (
     RECURRENT,
     causal_classes,
     checkpoint_contexts,

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
-from dph.model.attention.releases import attending
 from dph.model.forward.over_vocabulary import (
     Statistic,
     over_vocabulary,
@@ -26,6 +25,7 @@ from dph.model.forward.packed_attention import PackedAttention
 from dph.model.forward.packing import Node, Scored, Span, check_rows, pack, scored_tables, to_device
 from dph.model.forward.sharing import Sharing, forest_to_pack, plan_microbatches
 from dph.model.loading import autocast, evaluating
+from dph.model.releases import attending
 
 _LOGITS_AT_ONCE = 2**24
 """Logits above which they are computed in blocks: 64 MiB, of which the plain form holds three."""

@@ -3,10 +3,16 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from dph.model.attention.releases import cache_argument
+from dph.model.releases import cache_argument
 from dph.model.sampler.base import SampleRequest, SamplingParameters
-from dph.model.sampler.torch.decoding import ADMIT_ABOVE, COMPACT_BELOW, LOOK_EVERY, Decoder
-from dph.model.sampler.torch.own_forward import RepeatedForward, WholeForward
+from dph.model.sampler.torch.decoding import (
+    ADMIT_ABOVE,
+    COMPACT_BELOW,
+    LOOK_EVERY,
+    Decoder,
+    RepeatedForward,
+    WholeForward,
+)
 from dph.model.sampler.torch.shared_forward import LEAST_ROWS, SharedForward
 from dph.model.sampler.torch.waves import Room, Waiting
 from tiny_models import build_model

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dph.model.attention.kernels import Scoring
+from dph.model.forward.kernels import Scoring
 from dph.model.sampler.torch.shared_forward import SharedCache, attend_prompts, prompt_table
 from dph.model.sampler.torch.waves import Wave, WaveRow
 

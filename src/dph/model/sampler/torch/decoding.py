@@ -1,6 +1,12 @@
-"""Decoding: rows start when there is room, draw token by token together, and leave when done."""
+"""Decoding: rows start when there is room, draw token by token together, and leave when done.
 
+A model's own forward can decode every model, with the cache that transformers makes or without one;
+`SharedForward` does it faster.
+"""
+
+import inspect
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -8,6 +14,9 @@ import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
+from transformers import DynamicCache, PreTrainedModel
 
 from dph.errors import ModelError
 from dph.model.sampler.base import SamplingParameters
@@ -70,7 +79,7 @@ _BLOCK = 64
 
 
 class ChosenTokens(NamedTuple):
-    """The chosen tokens and their full-vocabulary log-probs (nats) at the temperature."""
+    """Log-probs (nats) are those of the full vocabulary at the temperature."""
 
     tokens: Int[Tensor, "rows"]
     logprobs: Float[Tensor, "rows"]
@@ -91,8 +100,7 @@ def choose(
     Computed as: one pass of exp in float32, sums of blocks of 64 tokens, the cumulative sum of
     those in float64, then the cumulative sum inside the block that the uniform number falls into;
     all in vocabulary order, so that rounding in one row cannot reorder its tokens.
-    Accuracy: a token's probability is exact to about 1e-6 of that of its block, the log-prob to
-    float32.
+    Accuracy: 1e-6 of the probability of a token's block; the log-prob is that of float32.
     Limits: ``greedy`` takes the first largest logit and reads neither ``uniforms`` nor ``top_p``.
     """
     scores = logits.float()
@@ -185,7 +193,6 @@ class Cohort:
     def record(
         self, tokens: Int[Tensor, "rows"], logprobs: Float[Tensor, "rows"], stops: Tensor
     ) -> None:
-        """Keep the tokens that were drawn; ``stops`` says which of them end a row."""
         self._tokens[self.age].index_copy_(0, self._rows, tokens)
         self._logprobs[self.age].index_copy_(0, self._rows, logprobs)
         self.age += 1
@@ -230,7 +237,6 @@ def drawn_rows(
     lengths: NDArray[np.int64],
     parameters: SamplingParameters,
 ) -> Iterator[DrawnRow]:
-    """Rows that have drawn the first ``lengths`` of ``tokens``, both by row."""
     for row, ids, values, length in zip(rows, tokens, logprobs, lengths.tolist(), strict=True):
         if not np.isfinite(values[:length]).all():
             raise ModelError(
@@ -247,7 +253,8 @@ def drawn_rows(
 COMPACT_BELOW = 0.8
 """Finished rows leave the batch once the share of unfinished ones falls below this."""
 ADMIT_ABOVE = 0.25
-"""Waiting rows start once this share of all rows is free: a prefill for each would cost more."""
+"""Waiting rows start once this share of all rows is free: a prefill for each of them would cost
+more."""
 LOOK_EVERY = {"cpu": 1, "cuda": 16}
 """Steps between two looks for finished rows: on a GPU a look waits for all that was queued."""
 
@@ -279,7 +286,7 @@ class DecodingForward(Protocol):
 
 
 class Decoder:
-    """Decodes what waits under the bounds of ``waiting.limit``."""
+    """Decodes what waits, within ``waiting.limit``."""
 
     def __init__(
         self,
@@ -297,7 +304,6 @@ class Decoder:
         self._is_stop: Tensor | None = None
 
     def run(self) -> Iterator[list[DrawnRow]]:
-        """Rows, as soon as they are seen to be done."""
         logits: list[Tensor] = []
         while True:
             logits += self._admit()
@@ -355,3 +361,139 @@ class Decoder:
         parts = zip(*(torch.split(x, sizes) for x in (tokens, logprobs, stops)), strict=True)
         for cohort, part in zip(self.cohorts, parts, strict=True):
             cohort.record(*part)
+
+
+@dataclass(slots=True)
+class RepeatedCache:
+    """The cache of one wave, with the prompts repeated for each row and padded on the left."""
+
+    cache: DynamicCache
+    mask: Int[Tensor, "rows width"]
+    positions: Int[Tensor, "rows 1"]
+
+    @property
+    def tokens(self) -> int:
+        return int(self.mask.numel())
+
+    def select(self, kept: Int[Tensor, "kept"]) -> None:
+        """Keep or repeat rows."""
+        self.cache.batch_select_indices(kept)
+        self.mask = self.mask.index_select(0, kept)
+        self.positions = self.positions.index_select(0, kept)
+
+
+class RepeatedForward:
+    """Prefills each prompt once, repeats its cache for its rows, and decodes wave by wave.
+
+    Right for sliding windows, ALiBi and everything else that transformers caches token by token.
+    ``argument`` is the name of the cache in the model's forward.
+    """
+
+    joins = False
+
+    def __init__(self, model: PreTrainedModel, argument: str) -> None:
+        self.model, self.argument = model, argument
+        accepted = inspect.signature(model.forward).parameters
+        self._takes_positions = "position_ids" in accepted
+        self._options = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+
+    def start(
+        self, wave: Wave, living: Sequence[RepeatedCache] = ()
+    ) -> tuple[RepeatedCache, Float[Tensor, "rows vocabulary"]]:
+        del living  # nothing can be taken from another wave
+        device = self.model.device
+        width = max(map(len, wave.prompts))
+        padded = [(0,) * (width - len(prompt)) + prompt for prompt in wave.prompts]
+        lengths = torch.tensor([len(prompt) for prompt in wave.prompts], device=device)
+        padding = (width - lengths)[:, None]
+        columns = torch.arange(width, device=device)
+        mask = (columns >= padding).long()
+        cache = RepeatedCache(DynamicCache(config=self.model.config), mask, lengths[:, None])
+        positions = (columns - padding).clamp(min=0)
+        logits = self._run(cache, torch.tensor(padded, device=device), positions)
+        prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=device)
+        cache.select(prompt_of_row)
+        return cache, logits.index_select(0, prompt_of_row)
+
+    def step(
+        self, caches: Sequence[RepeatedCache], tokens: Int[Tensor, "rows"]
+    ) -> Float[Tensor, "rows vocabulary"]:
+        logits = []
+        parts = torch.split(tokens, [len(cache.mask) for cache in caches])
+        for cache, drawn in zip(caches, parts, strict=True):
+            cache.mask = torch.cat([cache.mask, cache.mask.new_ones(len(cache.mask), 1)], dim=1)
+            logits.append(self._run(cache, drawn[:, None], cache.positions))
+            cache.positions = cache.positions + 1
+        return torch.cat(logits)
+
+    def _run(self, cache: RepeatedCache, tokens: Tensor, positions: Tensor) -> Tensor:
+        options = {"position_ids": positions} if self._takes_positions else {}
+        output = self.model(
+            input_ids=tokens,
+            attention_mask=cache.mask,
+            use_cache=True,
+            **{self.argument: cache.cache},
+            **options,
+            **self._options,
+        )
+        logits: Tensor = output.logits[:, -1]
+        return logits
+
+
+@dataclass(slots=True)
+class WholeRows:
+    """The tokens of one wave's rows, each behind its prompt and padded on the right."""
+
+    ids: Int[Tensor, "rows width"]
+    lengths: Int[Tensor, "rows"]
+
+    @property
+    def tokens(self) -> int:
+        return self.ids.numel()
+
+    def select(self, kept: Int[Tensor, "kept"]) -> None:
+        """Keep or repeat rows."""
+        self.ids = self.ids.index_select(0, kept)
+        self.lengths = self.lengths.index_select(0, kept)
+
+
+class WholeForward:
+    """Runs every row from its first token for each of its tokens: slow, but needs no cache.
+
+    Right for every causal model, because no token sees the padding behind it.
+    """
+
+    joins = False
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self.model = model
+
+    def start(
+        self, wave: Wave, living: Sequence[WholeRows] = ()
+    ) -> tuple[WholeRows, Float[Tensor, "rows vocabulary"]]:
+        del living  # nothing can be taken from another wave
+        prompts = [torch.tensor(prompt) for prompt in wave.prompts]
+        lengths = torch.tensor(list(map(len, prompts)), device=self.model.device)
+        rows = WholeRows(pad_sequence(prompts, batch_first=True).to(lengths.device), lengths)
+        logits = self._run(rows)
+        prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=lengths.device)
+        rows.select(prompt_of_row)
+        return rows, logits.index_select(0, prompt_of_row)
+
+    def step(
+        self, caches: Sequence[WholeRows], tokens: Int[Tensor, "rows"]
+    ) -> Float[Tensor, "rows vocabulary"]:
+        parts = torch.split(tokens, [len(rows.ids) for rows in caches])
+        for rows, drawn in zip(caches, parts, strict=True):
+            rows.ids = pad(rows.ids, (0, 1))
+            rows.ids.scatter_(1, rows.lengths[:, None], drawn[:, None])
+            rows.lengths = rows.lengths + 1
+        return torch.cat([self._run(rows) for rows in caches])
+
+    def _run(self, rows: WholeRows) -> Tensor:
+        columns = torch.arange(rows.ids.shape[1], device=rows.ids.device)
+        mask = (columns < rows.lengths[:, None]).long()
+        output = self.model(input_ids=rows.ids, attention_mask=mask, use_cache=False)
+        rows_of_batch = torch.arange(len(mask), device=mask.device)
+        last: Tensor = output.logits[rows_of_batch, rows.lengths - 1]
+        return last

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
-from dph.model.attention.kernels import Segments, flash, takes_flash
-from dph.model.attention.releases import attending
+from dph.model.forward.kernels import Segments, flash, takes_flash
 from dph.model.forward.packing import LEAST_SAVED, Span, to_device, tokens_of_spans
+from dph.model.releases import attending
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.torch.decoding import (
     ADMIT_ABOVE,

@@ -14,18 +14,17 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from dph._base.randomness import uniforms
 from dph.errors import DataError, ModelError, SettingsError
-from dph.model.attention.probing import probe_tokens, sees_later_tokens
-from dph.model.attention.releases import (
+from dph.model.forward.probing import probe_tokens, sees_later_tokens
+from dph.model.loading import autocast, evaluating
+from dph.model.prompts import completion_text
+from dph.model.releases import (
     CACHE_ARGUMENTS,
     RECURRENT,
     cache_argument,
     keeps_state,
 )
-from dph.model.loading import autocast, evaluating
-from dph.model.prompts import completion_text
 from dph.model.sampler.base import SampleRequest, SamplingParameters
-from dph.model.sampler.torch.decoding import Decoder, DrawnRow
-from dph.model.sampler.torch.own_forward import RepeatedForward, WholeForward
+from dph.model.sampler.torch.decoding import Decoder, DrawnRow, RepeatedForward, WholeForward
 from dph.model.sampler.torch.rows_in_place import CapturedSteps, GraphDecoder, RowsInPlace
 from dph.model.sampler.torch.rows_in_place import probed_logits as logits_in_place
 from dph.model.sampler.torch.shared_forward import (
@@ -105,10 +104,10 @@ class TorchSampler:
         self.max_rows, self.cache_tokens = max_rows, cache_tokens
         self.dtype = dtype
         self._refusals: dict[bool, str | None] = {}
-        """Answers of `sharing_refusal`, once it was asked: decoding in place, and otherwise."""
+        """Answers of `sharing_refusal`: for decoding in place, and otherwise."""
         self._no_graphs: str | None = None
         """The reason why steps are no graphs, found when one was to be captured."""
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def sample(
         self,
@@ -155,7 +154,6 @@ class TorchSampler:
     def _drawn(
         self, requests: Sequence[SampleRequest], parameters: SamplingParameters, seed: int
     ) -> Iterator[list[DrawnRow]]:
-        """Rows, as soon as they are seen to be done."""
         if not any(request.samples for request in requests):
             return
         uniforms = partial(self._uniforms, requests=requests, parameters=parameters, seed=seed)
@@ -230,7 +228,6 @@ class TorchSampler:
         return RepeatedForward(self.model, argument) if argument else self._whole_forward(requests)
 
     def _whole_forward(self, requests: Sequence[SampleRequest]) -> WholeForward:
-        """The forward of a model whose cache is not known."""
         name = type(self.model).__name__
         tokens = probe_tokens(self.model.config, [request.prompt_ids for request in requests])
         if sees_later_tokens(self.model, tokens):
@@ -240,8 +237,8 @@ class TorchSampler:
         return WholeForward(self.model)
 
     def _tell(self, what: str, why: str) -> None:
-        if f"{what}: {why}" not in self._told:
-            self._told.add(f"{what}: {why}")
+        if f"{what}: {why}" not in self._logged:
+            self._logged.add(f"{what}: {why}")
             _LOG.warning("%s: %s: %s", type(self.model).__name__, what, why)
 
     def _is_one_short_prompt(
@@ -289,7 +286,6 @@ class TorchSampler:
 def check_requests(
     config: PreTrainedConfig, requests: Iterable[SampleRequest], parameters: SamplingParameters
 ) -> None:
-    """Refuse what cannot be sampled."""
     config = config.get_text_config()
     context = getattr(config, "max_position_embeddings", None)
     vocabulary = config.vocab_size

@@ -18,10 +18,10 @@ from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
-from dph.model.attention.kernels import AttentionPart, Scoring, kernel_for, merge_evenly
-from dph.model.attention.probing import OwnLogits, own_logits, probe_tokens
-from dph.model.attention.releases import Attend, attending, attention_window
+from dph.model.forward.kernels import AttentionPart, Scoring, kernel_for, merge_evenly
 from dph.model.forward.packing import LEAST_SAVED, to_device
+from dph.model.forward.probing import OwnLogits, own_logits, probe_tokens
+from dph.model.releases import Attend, attending, attention_window
 from dph.model.sampler.torch.prefill import (
     PREFILL_TOKENS,
     PrefillAttention,
@@ -50,7 +50,7 @@ class PromptTable(NamedTuple):
 
 
 def prompt_table(prompt_of_row: Int[Tensor, "rows"], *, prompts: int) -> PromptTable:
-    """The table of rows that are sorted by prompt."""
+    """``prompt_of_row`` is sorted."""
     counts = torch.bincount(prompt_of_row, minlength=prompts)
     width = int(counts.max())
     if width * prompts == len(prompt_of_row):
@@ -216,7 +216,6 @@ class SharedCache:
         return new
 
     def _own(self, like: Float[Tensor, "_ kv_heads _ size"], rows: int) -> Tensor:
-        """Memory for the own tokens of ``rows`` rows."""
         return like.new_empty(rows, like.shape[1], self.capacity, like.shape[3])
 
     def _share(self) -> None:
@@ -312,7 +311,7 @@ class SharedForward:
     def _prefill(
         self, cache: SharedCache, part: PrefillPart
     ) -> Float[Tensor, "prompts vocabulary"]:
-        width = padded_width(max(part.lengths))
+        width = padded_width(max(map(len, part.prompts)))
         tokens = part.tokens(width)
         (places,) = to_device([np.array(part.places)], tokens.device)
 
