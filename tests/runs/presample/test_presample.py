@@ -2,12 +2,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import PoolError
-from dph.model.forward.logprobs import score_completions
 from dph.runs.presample.manifest import require_fit
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.presample import histogram, partition
 from letter_task import GRADING
 from loop_parts import FORWARD, Killed
+from scored_completions import score_completions
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ class CrashCount:
 
     ``limit`` is the largest share, in [0, 1], of the graded answers that may have crashed. Answers
     that were cut off are not counted: no verifier has seen them. Identical answers with different
-    verdicts are told, once for each verifier.
+    verdicts are reported, once for each verifier.
     """
 
     def __init__(self, name: str, limit: float, *, kind: str = "verifier") -> None:
@@ -61,7 +61,7 @@ Grade = Callable[[Sequence[Problem], Sequence[str]], list[Verdict]]
 Key = tuple[int, int]
 
 LARGEST_CALL = 64
-"""Answers of one call in the thread: what an interrupted run may have to wait for."""
+"""Answers of one call in the thread, for which an interrupted run may have to wait."""
 
 
 _Answer = tuple[Key, Problem, str]
@@ -294,7 +294,7 @@ class Drawn(Closing):
         crashes: CrashCount,
         end: Callable[[], None] = lambda: None,
     ) -> None:
-        """``verdicts`` gives the verdicts that ``answers`` lack; ``end`` ends their grading."""
+        """``verdicts`` returns the verdicts that ``answers`` lack; ``end`` ends their grading."""
         self.problems, self.prompts = tuple(problems), answers.prompts
         self.completions, self.sampling_seconds = answers.groups, sampling_seconds
         self._answers, self._verdicts = answers, verdicts
