@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 import math
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -292,8 +293,13 @@ Weights = Mapping[str, Tensor]
 """Tensors by name, as ``state_dict`` gives them: a tied tensor stands there under all its names."""
 
 
-def interpolated_weights(base: Weights, final: Weights, weight: float) -> dict[str, Tensor]:
+def interpolated_weights(
+    base: Weights, final: Weights, weight: float, *, layers: range | None = None
+) -> dict[str, Tensor]:
     """The weights at ``weight`` on the line from ``base`` (0) through ``final`` (1).
+
+    With ``layers``, counted from 0, only their weights are on that line; all others, embeddings and
+    the output layer too, are those of ``final`` (arXiv:2608.29188).
 
     Equation: base + weight * (final - base) (WiSE-FT, arXiv:2109.01903, section 2; for Pass@k
         arXiv:2504.10478).
@@ -306,12 +312,28 @@ def interpolated_weights(base: Weights, final: Weights, weight: float) -> dict[s
     Raises:
         ModelError: names or shapes differ, other tensors are tied, or a tensor that cannot be
             interpolated differs.
+        SettingsError: the model does not have these ``layers``.
         ValueError: ``weight`` is not finite.
     """
     if not math.isfinite(weight):
         raise ValueError(f"the weight of an interpolation must be finite, got {weight}")
     _require_same_shape(base, final)
-    return {name: _between(name, tensor, final[name], weight) for name, tensor in base.items()}
+    numbers = {name: int(found[1]) for name in base if (found := _LAYER.search(name))}
+    count = max(numbers.values(), default=-1) + 1
+    if layers is not None and not 0 <= layers.start < layers.stop <= count:
+        raise SettingsError(
+            f"the model has the layers 0-{count} (the end is not part of a range), got "
+            f"{layers.start}-{layers.stop}"
+        )
+    chosen = base.keys() if layers is None else {n for n, at in numbers.items() if at in layers}
+    return {
+        name: _between(name, tensor, final[name], weight if name in chosen else 1)
+        for name, tensor in base.items()
+    }
+
+
+_LAYER = re.compile(r"\.(\d+)\.")
+"""The number of a weight's layer: the first in its name (later ones are numbers of experts)."""
 
 
 def _require_same_shape(base: Weights, final: Weights) -> None:
