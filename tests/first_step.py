@@ -9,13 +9,13 @@ from functools import cache
 
 import torch
 
-from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
 from dph.records import Problem
 from dph.runs.objective import make_objective
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.rows import Minibatch, PolicyRow
 from dph.runs.train.updating import TrainingForward, update
+from scored_completions import score_completions
 from tiny_models import VOCABULARY, build_model, build_tokenizer
 
 TEMPERATURE, MAX_TOKENS, ETA = 0.9, 8, 0.5

@@ -2,7 +2,6 @@
 
 import torch
 
-from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.graded import Rollout
 from dph.recipe import ObjectiveSettings, TrainingSettings, resolve_recipe
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
@@ -10,6 +9,7 @@ from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.collect import Group, collect
 from dph.runs.train.rows import Position
 from dph.runs.train.updating import TrainingForward
+from scored_completions import score_completions
 
 FORWARD = {"temperature": 1.0, "pad_id": 0, "token_budget": 99, "dtype": "float32"}
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from counting_device import CountingDevice, DeviceTensor
-from dph.model.attention.kernels import Segments, flash, takes_flash
+from dph.model.forward.kernels import Segments, flash, takes_flash
 
 
 @pytest.fixture

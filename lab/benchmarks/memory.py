@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from dph.model.forward.logprobs import score_completions
+from dph.model.forward.scorer import AnswerScorer
 from dph.model.policies import load_policy, sharing
 from dph.recipe import resolve_recipe
 from dph.runs.memory import estimate, load_of, read_shape
@@ -178,18 +178,17 @@ def _updates(case: dict[str, Any], directory: Path) -> None:
         groups = list(_groups(case, policy.config.vocab_size))
         if objective.reads_reference_logprobs:
             rows = [row for group in groups for row in group]
-            scores = iter(
-                score_completions(
-                    initial,
-                    [row.prompt_ids for row in rows],
-                    [row.completion_ids for row in rows],
-                    temperature=1.0,
-                    pad_id=0,
-                    token_budget=recipe.train.microbatch_tokens,
-                    dtype=recipe.model.dtype,
-                    sharing=recipe.train.shared_prompts,
-                )
+            scorer = AnswerScorer(
+                pad_id=0,
+                temperature=1.0,
+                dtype=recipe.model.dtype,
+                token_budget=recipe.train.microbatch_tokens,
+                sharing=recipe.train.shared_prompts,
             )
+            prompts, completions = zip(
+                *((r.prompt_ids, r.completion_ids) for r in rows), strict=True
+            )
+            scores = iter(scorer.logprobs(initial, prompts, completions))
             groups = [tuple(_with_reference(row, next(scores)) for row in g) for g in groups]
         minibatch = Minibatch(groups=groups, stored={})
         update(minibatch, forward, optimizer, objective=objective, max_grad_norm=1.0)

@@ -22,6 +22,7 @@ REFUSED = {
     "interpolate RUN --weights 0.5,half": "takes numbers separated by commas",
     "interpolate RUN --weights 0.5,0.50": "named twice",
     "interpolate RUN --weights nan": "finite number, got nan",
+    "interpolate RUN --layers 3": "--layers takes two numbers",
     "interpolate RUN": "there is no checkpoint in",
     "interpolate RUN --set data.sets={}": "nothing to evaluate on",
     "interpolate nowhere": "cannot read the recipe",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from adapted_models import KINDS, adapted_model, adapter, moved, plain_peft
-from dph.errors import ModelError
+from dph.errors import ModelError, SettingsError
 from dph.model.loading import load_model
 from dph.model.policies import (
     add_adapter,
@@ -221,6 +221,21 @@ def test_a_weight_is_a_share_of_the_way_also_beyond_the_ends():
     assert (half["a"].tolist(), half["b"].tolist()) == ([2.0, -2.0], [[0.375]])
     for weight, first in ((0.25, 1.5), (1.5, 4.0), (-0.5, 0.0)):
         assert interpolated_weights(base, final, weight)["a"].tolist() == [first, -2.0]
+
+
+def test_some_layers_are_interpolated_and_all_else_is_the_final_models():
+    names = ("embed.weight", "layers.0.w", "layers.1.w", "layers.1.experts.0.w", "layers.2.w")
+    base, final = ({name: torch.tensor([value]) for name in names} for value in (1.0, 3.0))
+    found = interpolated_weights(base, final, 0.25, layers=range(1, 2))
+    # 1 + 0.25 * (3 - 1) = 1.5 in layer 1, an expert of which has another number behind
+    assert [float(found[name]) for name in names] == [3.0, 3.0, 1.5, 1.5, 3.0]
+    whole = interpolated_weights(base, final, 0.25)
+    assert interpolated_weights(base, final, 0.25, layers=range(3)) == whole | {
+        "embed.weight": final["embed.weight"]
+    }
+    for layers in (range(1, 4), range(2, 2), range(-1, 1)):
+        with pytest.raises(SettingsError, match=r"the layers 0-3 \(the end is not part"):
+            interpolated_weights(base, final, 0.25, layers=layers)
 
 
 FLOATS = st.floats(width=32, allow_nan=False)

@@ -6,13 +6,13 @@ import torch
 
 from dph._base.provenance import install_command
 from dph.errors import SettingsError
-from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
 from dph.model.policies import load_policy
 from dph.runs.prepare import prepare
 from dph.runs.written_models import export, interpolated
 from loop_parts import FORWARD
 from run_stages import evaluated, presampled, trained
+from scored_completions import score_completions
 
 ADAPTER = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}
 KINDS = ("lora", pytest.param("dora", marks=pytest.mark.slow))

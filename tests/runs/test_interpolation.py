@@ -49,6 +49,25 @@ def test_half_way_every_weight_is_the_mean_of_the_two(run):
         assert torch.allclose(tensor.double(), mean, rtol=0, atol=2**-22)  # weights below 1
 
 
+def test_an_early_checkpoint_takes_the_place_of_the_initial_policy_in_some_layers(
+    run, make_model, tokenizer
+):
+    early = run / "checkpoints" / "step_000001"
+    make_model(seed=3).save_pretrained(early)
+    tokenizer.save_pretrained(early)
+    path = interpolated(run, 0.5, step=1, layers=range(1))
+    assert path == run / "interpolated" / "0.5-from-1-layers-0-1"
+    places = path, early, run / "checkpoints" / "step_000002"
+    found, start, final = (loaded(place).state_dict() for place in places)
+    for name, tensor in found.items():
+        mean = (start[name].double() + final[name].double()) / 2
+        expected = mean if ".layers.0." in name else final[name].double()
+        assert torch.allclose(tensor.double(), expected, rtol=0, atol=2**-22), name
+    assert json.loads((path / "interpolation.json").read_text())["base"] == str(early.resolve())
+    with pytest.raises(CheckpointError, match=r"no checkpoint of step 7; it has those of 1, 2"):
+        interpolated(run, 0.5, step=7)
+
+
 def test_a_model_saved_in_half_precision_is_the_end_that_it_loads_as(run, make_model):
     make_model().bfloat16().save_pretrained(base_of(run))
     at_base = loaded(interpolated(run, 0))

@@ -8,13 +8,13 @@ import pytest
 import fake_vllm
 from dph._base.files.parts import TableParts
 from dph.errors import SettingsError
-from dph.model.forward.logprobs import score_completions
 from dph.model.policies import load_policy
 from dph.recipe import VLLMSettings, resolve_recipe
 from dph.runs.prepare import prepare
 from dph.runs.presample.pool import load_pool
 from loop_parts import FORWARD
 from run_stages import evaluated, presampled, ran, trained
+from scored_completions import score_completions
 
 VLLM = {"engine": "vllm"}
 

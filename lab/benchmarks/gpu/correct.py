@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from dph.model.attention.kernels import Segments, flash, flash_backward
 from dph.model.forward import logprobs
+from dph.model.forward.kernels import Segments, flash, flash_backward
 from dph.model.loading import autocast
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler

@@ -10,9 +10,8 @@ from transformers import PreTrainedModel
 
 from dph.model.loading import autocast, evaluating
 from dph.model.sampler.base import SampleRequest, SamplingParameters
-from dph.model.sampler.torch.graph_decoding import CapturedSteps, capacity_of, room_in_memory
-from dph.model.sampler.torch.rows_in_place import RowsInPlace
-from dph.model.sampler.torch.waves import Room, Waiting
+from dph.model.sampler.torch.rows_in_place import CapturedSteps, RowsInPlace
+from dph.model.sampler.torch.waves import Room, Waiting, capacity_of, room_in_memory
 from dph.runs.train.rows import Minibatch, PolicyRow
 from lab.benchmarks.gpu.check import Check
 from lab.benchmarks.gpu.places import Fit, Place, useful_flops

@@ -55,16 +55,32 @@ WeightsOption = Annotated[
 ExtrapolateOption = Annotated[
     bool, typer.Option("--extrapolate", help="Allow weights below 0 and above 1.")
 ]
+FromOption = Annotated[
+    int | None,
+    typer.Option(
+        "--from", metavar="STEP", help="Mix with the checkpoint after this step instead of base."
+    ),
+]
+LayersOption = Annotated[
+    str | None,
+    typer.Option(
+        "--layers",
+        metavar="A-B",
+        help="Mix only layers A to B - 1, counted from 0; the rest is the run's.",
+    ),
+]
 
 
 def interpolate(
     run: RunArgument,
     weights: WeightsOption = "0.3,0.5,0.7",
     extrapolate: ExtrapolateOption = False,
+    step: FromOption = None,
+    layers: LayersOption = None,
     overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Mix a run's weights with its initial policy's.
+    """Mix a run's weights with its initial policy's or with an early checkpoint's.
 
     Every mixture is written as a plain model directory, RUN/interpolated/<x>, and evaluated there;
     finished ones are kept. The table compares them with the initial policy and the run.
@@ -74,15 +90,17 @@ def interpolate(
     from dph.runs.directory import RunDirectory
     from dph.runs.finished_models import ends_of, require_weights
 
-    wanted = _numbers(weights)
+    wanted, block = _numbers(weights), None if layers is None else _layers(layers)
     require_weights(wanted, extrapolate=extrapolate)
     request = read_request(RunDirectory(run).recipe_file, overrides=overrides, seed=None, out=run)
     request.require_sets()
-    ends_of(run)
+    ends_of(run, step=step)
     with request.prepared("evaluate") as plan:
         from dph.runs.written_models import interpolation_stage
 
-        made = interpolation_stage(plan, wanted, open_progress(), extrapolate=extrapolate)
+        made = interpolation_stage(
+            plan, wanted, open_progress(), extrapolate=extrapolate, step=step, layers=block
+        )
     typer.echo(json_text(_json(run, made)) if as_json else _text(made, run))
 
 
@@ -96,6 +114,19 @@ def _numbers(text: str) -> list[float]:
         raise SettingsError(
             f"--weights takes numbers separated by commas, such as 0.3,0.5,0.7; got {text!r}"
         ) from error
+
+
+def _layers(text: str) -> range:
+    """The layers of ``--layers``."""
+    from dph.errors import SettingsError
+
+    first, _, end = text.partition("-")
+    if not (first.isdecimal() and end.isdecimal() and int(first) < int(end)):
+        raise SettingsError(
+            f"--layers takes two numbers, of which the second is not a layer any more, such as "
+            f"16-24; got {text!r}"
+        )
+    return range(int(first), int(end))
 
 
 def _json(run: Path, made: "Interpolations") -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """The Hub: names of a recipe become commits once, when a run begins, in huggingface_hub's cache.
 
-huggingface_hub is imported only where something is named on the Hub: it imports slowly.
+huggingface_hub imports slowly, so it is imported only if something is named on the Hub.
 """
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -17,17 +17,16 @@ from dph.recipe.hub_names import HubFile, hub_file, is_model_id, names_hub
 
 
 def is_on_hub(model: ModelSettings) -> bool:
-    """Whether ``model.path`` names a model of the Hub: no directory is called so."""
+    """Whether ``model.path`` names a model of the Hub: there is no directory of that name."""
     return is_model_id(model.path) and not Path(model.path).exists()
 
 
 def uses_hub(recipe: Recipe) -> bool:
-    """Whether the recipe names anything on the Hub."""
     return is_on_hub(recipe.model) or any(map(names_hub, _files(recipe.data)))
 
 
 def _files(data: DataSettings) -> list[Path]:
-    """Its files of problems, by local paths or names on the Hub."""
+    """Files of problems, by local paths or names on the Hub."""
     return [data.train, *(one.path for one in data.sets.values())]
 
 
@@ -45,12 +44,12 @@ def problems_file(path: Path) -> Path:
 
 
 _SHOWN = 12
-"""Shown characters of a commit."""
+"""Characters of a commit in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """A recipe in which every name on the Hub has its commit, and a line on each for people."""
+    """A recipe in which every name on the Hub has its commit, and a line about each for people."""
 
     recipe: Recipe
     taken: tuple[str, ...]
@@ -68,8 +67,11 @@ def resolve_names(
     ``written`` is the model's name in the recipe's file, if ``model.path`` is another by now: a
     directory whose name could be a model of the Hub is reported.
     """
-    before = _before(run) if uses_hub(recipe) else None
-    work = _Work(before=before, written=written or recipe.model.path)
+    before = None
+    if uses_hub(recipe) and run is not None and (run / "recipe.toml").is_file():
+        with suppress(SettingsError):  # refused when that recipe is needed
+            before = load_recipe(run / "recipe.toml")
+    work = _Resolving(before=before, written=written or recipe.model.path)
     model, data = work.model(recipe.model), work.data(recipe.data)
     if (model, data) != (recipe.model, recipe.data):
         recipe = recipe.model_copy(update={"model": model, "data": data})
@@ -77,7 +79,7 @@ def resolve_names(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
+class _Resolving:
     before: Recipe | None
     written: str
     taken: list[str] = field(default_factory=list)
@@ -119,27 +121,14 @@ class _Work:
         if named is None:
             return path
         asked = (named.repo, named.revision)
-        revision = self.commits.get(asked) or named.revision or self._revision_before(named)
+        files = map(hub_file, _files(self.before.data)) if self.before else ()
+        same = (f.revision for f in files if f and (f.repo, f.path) == (named.repo, named.path))
+        revision = self.commits.get(asked) or named.revision or next(same, None)
         found = dataset_file(named.at(revision), fetch=True)
         commit = found.parts[-len(Path(named.path).parts) - 1]
         self.commits[asked] = commit
         self.taken.append(f"{key}: {named.at(None)} of the Hub at {commit[:_SHOWN]}")
         return Path(str(named.at(commit)))
-
-    def _revision_before(self, named: HubFile) -> str | None:
-        files = map(hub_file, _files(self.before.data)) if self.before else ()
-        same = (f.revision for f in files if f and (f.repo, f.path) == (named.repo, named.path))
-        return next(same, None)
-
-
-def _before(run: Path | None) -> Recipe | None:
-    """The recipe that a run has; None where there is none that can be read."""
-    if run is None or not (run / "recipe.toml").is_file():
-        return None
-    try:
-        return load_recipe(run / "recipe.toml")
-    except SettingsError:  # refused where that recipe is needed
-        return None
 
 
 @contextmanager
@@ -168,9 +157,9 @@ _LOG_IN = "log in (`hf auth login`, or set HF_TOKEN)"
 
 @contextmanager
 def said_plainly(what: str, kind: type[DphError]) -> Iterator[None]:
-    """Raise what huggingface_hub raises as ``kind``, with a line about ``what`` was asked for.
+    """Raise errors of huggingface_hub as ``kind``; the message names ``what`` was asked for.
 
-    A full disk and the like stay what they are.
+    Others, such as a full disk, are raised unchanged.
     """
     from huggingface_hub import constants, errors  # noqa: PLC0415 - imports slowly
 
@@ -219,7 +208,7 @@ def model_snapshot(name: str, revision: str | None, *, fetch: bool) -> Path:
     """The directory of a model in the cache; its own name is the commit.
 
     Without ``fetch``, and if the Hub cannot be reached, a branch or a tag is the one that was last
-    fetched. A commit of which all is in the cache is not asked for again.
+    fetched. A commit that is in the cache as a whole is not asked for again.
     """
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - imports slowly
 
@@ -255,7 +244,7 @@ def dataset_file(file: HubFile, *, fetch: bool) -> Path:
 
 
 def _require_whole(directory: Path, what: str) -> None:
-    """Refuse a model without weights, and one that the cache has only a part of."""
+    """Refuse a model without weights, and one of which the cache has only a part."""
     for file, meaning in (("config.json", "config"), ("*.safetensors", "weights")):
         if not any(directory.glob(file)):
             raise ModelError(

@@ -27,7 +27,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from dph.errors import ModelError, SettingsError
-from dph.model.attention.releases import (
+from dph.model.releases import (
     RECURRENT,
     causal_classes,
     checkpoint_contexts,
@@ -51,7 +51,7 @@ def autocast(model: PreTrainedModel, dtype: str) -> AbstractContextManager[objec
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch ``model`` to evaluation; afterwards every module is in the mode it was in."""
+    """Switch ``model`` to evaluation; afterwards every module is in its earlier mode again."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -64,7 +64,10 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def new_tokenizer(
     backend: Tokenizer, *, pad: str, bos: str, eos: str, unknown: str | None = None
 ) -> PreTrainedTokenizerFast:
-    """``backend``, which has these special tokens; a text begins with ``bos``, padding is left."""
+    """A tokenizer of ``backend`` with these special tokens; texts begin with ``bos``.
+
+    Padding is on the left.
+    """
     backend.post_processor = processors.TemplateProcessing(
         single=f"{bos} $A", special_tokens=[(bos, backend.token_to_id(bos))]
     )
@@ -81,7 +84,10 @@ def new_tokenizer(
 
 
 def require_usable(config: PreTrainedConfig, name: str) -> None:
-    """Refuse such a model before weights or data are read; ``name`` is what messages call it."""
+    """Refuse a model that cannot be used, before weights or data are read.
+
+    ``name`` is its name in messages.
+    """
     kind = config.model_type
     if config.is_encoder_decoder:
         raise ModelError(f"{name}: {kind} is an encoder-decoder, not a causal model")
@@ -191,7 +197,6 @@ def _require_extras(weights: Stored, kernels: str) -> None:
 
 
 def _stored(weights: Stored, target: torch.device) -> dict[str, Any]:
-    """Arguments of transformers for weights of this precision."""
     if weights != "nf4":
         return {"dtype": getattr(torch, weights)}
     place = torch.cuda.current_device() if target.type == "cuda" else "cpu"
@@ -207,7 +212,7 @@ def _stored(weights: Stored, target: torch.device) -> dict[str, Any]:
 def _take_liger(model: PreTrainedModel) -> None:
     """Let Liger compute norms, rotary embeddings and gated layers of ``model``.
 
-    Of the process only one thing changes: rotary embeddings on CUDA of all models of this kind.
+    For the rest of the process, rotary embeddings on CUDA change for all models of this kind.
     """
     from liger_kernel.transformers import monkey_patch  # noqa: PLC0415  # an extra; loads Triton
 
@@ -243,7 +248,7 @@ def _by_device(plain: Any, on_cuda: Any, tensor: Tensor, *others: Any, **named: 
 def _read(
     directory: Path, config: PreTrainedConfig, attention: str, stored: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """The model and what of its weights was missing or did not fit."""
+    """The model, and a report of missing and misshapen weights."""
 
     def read(attention: str) -> Any:
         with _without_progress_bar():
@@ -271,12 +276,12 @@ def _read(
 
 @lru_cache
 def _say_once(level: int, message: str, *arguments: str) -> None:
-    """Once in a process: a run loads its model several times."""
+    """Log once in a process: a run loads its model several times."""
     _LOG.log(level, message, *arguments)
 
 
 def _refused_attention(error: Exception, config: PreTrainedConfig, attention: str) -> str:
-    """Fault of ``model.attention``; '' where something else is wrong."""
+    """The fault of ``model.attention``; '' if something else is wrong."""
     if not lacks_attention(error):
         return ""
     if recurrent_layers(config):
@@ -306,9 +311,9 @@ def _require_all_weights(directory: Path, report: Mapping[str, Collection[Any]])
 
 
 def on_this_device(recipe: Recipe) -> Recipe:
-    """The recipe with ``auto`` decided for the device that it takes here.
+    """The recipe with ``auto`` decided for the device that it takes on this machine.
 
-    A GPU that it asks for, and that is not here, has 16-bit products.
+    A GPU that it asks for but this machine lacks is taken to have 16-bit products.
     """
     asked, here = recipe.model.device, torch.cuda.is_available()
     cuda = asked == "cuda" or (asked == "auto" and here)
@@ -319,8 +324,8 @@ def on_this_device(recipe: Recipe) -> Recipe:
 def computed_by(device: Device = "auto", kernels: str = "torch") -> str:
     """The kernels of a device, for `dph._base.provenance.versions`.
 
-    Those of a processor by their instructions (AVX512); those of a GPU by its name and CUDA's
-    release, and by Liger's where it computes, after the processor's.
+    A processor's by their instructions (AVX512), followed by a GPU's name and CUDA's release, and
+    by Liger's release if it computes.
     """
     processor = torch.backends.cpu.get_cpu_capability()
     if _device(device).type == "cpu":

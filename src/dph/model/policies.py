@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 import math
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -113,7 +114,7 @@ def read_adapter(model: PreTrainedModel, directory: Path, *, base: str) -> None:
 
 
 def save_policy(model: PreTrainedModel, directory: Path) -> None:
-    """Save a model's adapter, or the whole model where it has none, into a directory."""
+    """Save a model's adapter, or the whole model if it has none, into a directory."""
     if not has_adapter(model):
         model.save_pretrained(directory)
         return
@@ -125,7 +126,7 @@ def save_policy(model: PreTrainedModel, directory: Path) -> None:
 
 
 def sharing(model: PreTrainedModel) -> PreTrainedModel:
-    """A separate model of the same tensors: one of the two can get an adapter, at no memory."""
+    """A second model of the same tensors, which takes no memory: one of them can get an adapter."""
     shared: dict[int, Any] = {id(t): t for t in (*model.parameters(), *model.buffers())}
     made: PreTrainedModel = copy.deepcopy(model, shared)
     return made.eval()
@@ -188,7 +189,7 @@ def _require_targets(model: PreTrainedModel, targets: tuple[str, ...]) -> None:
 
 
 def _base_of(directory: Path) -> str | None:
-    """The fingerprint of the weights that an adapter belongs to; None where nothing says it."""
+    """The fingerprint of the weights that an adapter belongs to; None if nothing says it."""
     try:
         if (directory / BASE_FILE).exists():
             return str(read_json(directory / BASE_FILE)["fingerprint"])
@@ -239,7 +240,7 @@ def weight_fingerprint(model: PreTrainedModel) -> str:
 
 
 def _place(tensor: Tensor) -> tuple[object, ...]:
-    """The same for two tensors if they are one in memory."""
+    """Equal for two tensors if they are one in memory."""
     return tensor.device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
 
 
@@ -262,7 +263,7 @@ def directory_fingerprint(directory: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _file_digest(path: Path, _changed: tuple[int, ...]) -> str:
-    """SHA-256 of a file; ``_changed`` tells the file of now from one that was there before."""
+    """SHA-256 of a file; ``_changed`` tells it from an earlier file of the same name."""
     return sha256(path)
 
 
@@ -292,30 +293,50 @@ Weights = Mapping[str, Tensor]
 """Tensors by name, as ``state_dict`` gives them: a tied tensor stands there under all its names."""
 
 
-def interpolated_weights(base: Weights, final: Weights, weight: float) -> dict[str, Tensor]:
+def interpolated_weights(
+    base: Weights, final: Weights, weight: float, *, layers: range | None = None
+) -> dict[str, Tensor]:
     """The weights at ``weight`` on the line from ``base`` (0) through ``final`` (1).
+
+    With ``layers``, counted from 0, only their weights are on that line; all others, embeddings and
+    the output layer too, are those of ``final`` (arXiv:2608.29188).
 
     Equation: base + weight * (final - base) (WiSE-FT, arXiv:2109.01903, section 2; for Pass@k
         arXiv:2504.10478).
     Computed as: from the nearer end, base + weight * (final - base) below 1/2 and
-        final - (1 - weight) * (final - base) from there on, in float32 (float64 where a tensor is),
+        final - (1 - weight) * (final - base) from there on, in float32 (float64 if a tensor is),
         whatever precision the two were saved in.
-    Limits: 0 and 1 give the two models to the bit. What is alike in both stays as it is, infinite
-        elements too; a tensor that holds no floating-point numbers has to be alike.
+    Limits: 0 and 1 give the two models to the bit. Elements that are equal in both are unchanged,
+        infinite ones too; a tensor of other than floating-point numbers must be equal in both.
 
     Raises:
         ModelError: names or shapes differ, other tensors are tied, or a tensor that cannot be
             interpolated differs.
+        SettingsError: the model does not have these ``layers``.
         ValueError: ``weight`` is not finite.
     """
     if not math.isfinite(weight):
         raise ValueError(f"the weight of an interpolation must be finite, got {weight}")
-    require_same_shape(base, final)
-    return {name: _between(name, tensor, final[name], weight) for name, tensor in base.items()}
+    _require_same_shape(base, final)
+    numbers = {name: int(found[1]) for name in base if (found := _LAYER.search(name))}
+    count = max(numbers.values(), default=-1) + 1
+    if layers is not None and not 0 <= layers.start < layers.stop <= count:
+        raise SettingsError(
+            f"the model has the layers 0-{count} (the end is not part of a range), got "
+            f"{layers.start}-{layers.stop}"
+        )
+    chosen = base.keys() if layers is None else {n for n, at in numbers.items() if at in layers}
+    return {
+        name: _between(name, tensor, final[name], weight if name in chosen else 1)
+        for name, tensor in base.items()
+    }
 
 
-def require_same_shape(base: Weights, final: Weights) -> None:
-    """Refuse two models between which there is no line."""
+_LAYER = re.compile(r"\.(\d+)\.")
+"""The number of a weight's layer: the first in its name (later ones are numbers of experts)."""
+
+
+def _require_same_shape(base: Weights, final: Weights) -> None:
     if lacking := [*(base.keys() - final.keys()), *(final.keys() - base.keys())]:
         name = min(lacking)
         where = "first" if name in base else "second"
@@ -353,7 +374,7 @@ def _between(name: str, base: Tensor, final: Tensor, weight: float) -> Tensor:
 
 
 def _tied(weights: Weights) -> set[frozenset[str]]:
-    """The names that share one tensor, for every tensor that has several."""
+    """Sets of names that share one tensor."""
     places: dict[tuple[object, ...], list[str]] = {}
     for name, tensor in weights.items():
         if tensor.numel():
@@ -371,8 +392,8 @@ def load_policy(
 ) -> PreTrainedModel:
     """The model in ``path``: a whole one, or an adapter on the weights in ``initial``.
 
-    With ``seed`` a whole model gets a new adapter where ``settings`` ask for one: it is what
-    training begins with. ``whole``: the weights that get an adapter, where they are read already.
+    With ``seed`` a whole model gets a new adapter if ``settings`` ask for one: training begins with
+    it. ``whole``: the weights that get an adapter, if they are read already.
     """
     adapted = is_adapter(path)
     model = whole or load_model(
@@ -394,8 +415,8 @@ def load_policy(
 def load_whole(path: Path, *, initial: Path, weights: Precision = "float32") -> PreTrainedModel:
     """The model in ``path`` on the CPU as a plain one: an adapter is merged into its weights.
 
-    Merged in float32, whatever the weights are kept in afterwards. Attention is the eager one,
-    which every architecture has.
+    Merged in float32, whatever the dtype of ``weights``. Attention is the eager one, which every
+    architecture has.
     """
     adapted = is_adapter(path)
     model = load_model(initial if adapted else path, device="cpu", attention="eager")

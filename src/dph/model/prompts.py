@@ -19,7 +19,7 @@ TemplateValue = bool | int | float | str
 
 
 def wants_chat(tokenizer: "PreTrainedTokenizerBase", chat: bool | str) -> bool:
-    """Whether text prompts become user messages; "auto": where there is a chat template."""
+    """Whether text prompts become user messages; "auto": if there is a chat template."""
     return tokenizer.chat_template is not None if chat == "auto" else bool(chat)
 
 
@@ -55,12 +55,11 @@ def set_template_variables(
 
 
 class _Generation(Extension):
-    """``{% generation %}`` of transformers, which marks what the model says."""
+    """``{% generation %}`` of transformers, which marks what the model says; only its content."""
 
     tags = {"generation"}  # noqa: RUF012  # as the base class has it
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
-        """Its content only."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
@@ -81,10 +80,10 @@ def encode_prompt(
 ) -> tuple[int, ...]:
     """The token ids of a prompt.
 
-    A string is encoded as it is, with the special tokens that the tokenizer adds by itself. With
-    ``chat`` it becomes a user message. Messages go through the chat template, up to where the
-    answer begins, behind ``system_prompt`` if there is one and they bring none of their own. The
-    template describes ``tools``, which are schemas of functions.
+    A string is encoded unchanged, with the special tokens that the tokenizer adds by itself. With
+    ``chat`` it becomes a user message. Messages go through the chat template, up to the beginning
+    of the answer; ``system_prompt`` comes first, unless they have one. The template describes
+    ``tools``, which are schemas of functions.
 
     Raises:
         SettingsError: a ``system_prompt`` for a prompt that is not a chat.
@@ -161,27 +160,25 @@ def _single_token(tokenizer: "PreTrainedTokenizerBase", text: str) -> int:
     return int(ids[0])
 
 
-# Tokens of the turns of a trajectory: a prompt with its tools, and results that the policy reads.
-#
-# The policy's own tokens are never encoded again: what a template writes around the results of
-# tools is put behind them as it is (TRL's way). Results are encoded without special tokens,
-# whatever they contain, so that no tool can end a turn or begin one.
+# Turns of a trajectory. The policy's own tokens are never encoded again: the words of the template
+# around the results of tools are put behind them (as TRL does). Results are encoded without special
+# tokens, so that no tool can end a turn or begin one.
 
 _ANSWER = "e6c1f0d2"
-"""Stands for the policy's turn in a template; no template writes it by itself."""
+"""A mark for the policy's turn in a template; no template writes it by itself."""
 
 
 def completion_text(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int]) -> str:
-    """The text of a completion: without special tokens, spaces as they are."""
+    """The text of a completion, without special tokens and with its spaces unchanged."""
     return str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
 
 class TurnEncoder:
-    """Encodes what the environment says in a trajectory.
+    """Encodes the environment's part of a trajectory: prompts and results of tools.
 
-    With ``chat``, prompts and results go through the tokenizer's chat template, which describes the
-    tools to the model. Without, a prompt is used unchanged and has to describe them itself; a
-    result is a line ``RESULT text``.
+    With ``chat``, both go through the tokenizer's chat template, which describes the tools to the
+    model. Without, a prompt is used unchanged and must describe them itself; a result is a line
+    ``RESULT text``.
 
     ``tools`` are the schemas of ``Environment.tools``, ``system_prompt`` begins every chat. A chat
     template that shows no results of tools is a ModelError.
@@ -203,13 +200,13 @@ class TurnEncoder:
             self._around(["tool"])
 
     def prompt(self, problem: Problem, said: str = "") -> tuple[int, ...]:
-        """Tokens of a problem's prompt; ``said`` by ``reset``, it follows the last message."""
+        """Tokens of a problem's prompt; what ``reset`` has ``said`` follows the last message."""
         asked = problem.prompt
-        if not isinstance(asked, str):
+        if isinstance(asked, str):
+            asked = asked + said
+        else:
             *before, last = asked
             asked = (*before, {**last, "content": last["content"] + said})
-        else:
-            asked = asked + said
         return encode_prompt(
             self._tokenizer,
             asked,
@@ -221,10 +218,10 @@ class TurnEncoder:
     def results(
         self, results: Sequence[ToolResult], *, after: int | None = None
     ) -> tuple[int, ...]:
-        """Tokens of the results of a turn, up to where the policy's next turn begins.
+        """Tokens of the results of a turn, up to the beginning of the policy's next turn.
 
-        ``after`` is the last token of the policy's turn: it is not repeated where it is the one
-        with which the template ends a turn.
+        ``after`` is the last token of the policy's turn: it is not repeated if the template ends a
+        turn with it.
         """
         if not self._chat:
             return tuple(t for result in results for t in self._text(f"RESULT {result.text}\n"))
@@ -245,7 +242,7 @@ class TurnEncoder:
         turn: int,
         room: int,
     ) -> tuple[int, ...] | None:
-        """The results of the last turn, or None, and the trajectory is cut off, if they do not fit.
+        """The results of the last turn; if they do not fit, None, and the trajectory is cut off.
 
         ``written`` are its tokens so far, ``room`` all that it may have, and another turn of
         ``turn`` tokens must fit as well.
@@ -257,7 +254,7 @@ class TurnEncoder:
         return ids
 
     def _around(self, tools: Sequence[str]) -> list[str]:
-        """The template's words before the first result, between them and behind the last."""
+        """The template's words before the first result, between results, and behind the last."""
         marks = [f"{_ANSWER}{place}" for place in range(len(tools))]
         said = f"{_ANSWER}-"
         messages = [

@@ -10,7 +10,14 @@ from dph._base.files import make_directory, read_json, write_json
 from dph.errors import CheckpointError, DataError, ModelError, SettingsError
 from dph.model.hub import model_directory, resolve_names
 from dph.recipe import EvaluationSettings, Recipe, load_recipe
-from dph.runs.directory import CHECKPOINTS, EvaluationDirectory, RunDirectory
+from dph.runs.directory import (
+    CHECKPOINTS,
+    EvaluationDirectory,
+    RunDirectory,
+    checkpoint_of,
+    checkpoints_in_order,
+    step_of,
+)
 
 
 def require_weights(weights: Sequence[float], *, extrapolate: bool = False) -> None:
@@ -40,24 +47,34 @@ def weight_name(weight: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """The two ends of a run: its initial policy and its result."""
+    """A run's initial policy and its result.
+
+    A line of models runs from ``start``, the initial policy or an early checkpoint, to ``final``.
+    """
 
     base: Path
     final: Path
+    start: Path
 
 
-def ends_of(run: Path) -> Ends:
-    """A run's initial policy, as its recipe names it, and its result."""
+def ends_of(run: Path, *, step: int | None = None) -> Ends:
+    """A run's initial policy, as its recipe names it, and its result.
+
+    ``step``: the line starts at the checkpoint after so many steps, not at the initial policy.
+    """
     newest = RunDirectory(run).result(EvaluationSettings())
     if newest is None:
         raise CheckpointError(
             f"there is no checkpoint in {run}; name the directory of a run that `dph train` made"
         )
     recipe = load_recipe(RunDirectory(run).recipe_file)
-    return Ends(
-        base=model_directory(resolve_names(recipe).recipe.model),
-        final=RunDirectory(run).result(recipe.evaluate) or newest,
-    )
+    base = model_directory(resolve_names(recipe).recipe.model)
+    start = base if step is None else checkpoint_of(newest.parent, step)
+    if not start.is_dir():
+        steps = ", ".join(str(step_of(path)) for path in checkpoints_in_order(newest.parent))
+        raise CheckpointError(f"{run} has no checkpoint of step {step}; it has those of {steps}")
+    final = RunDirectory(run).result(recipe.evaluate) or newest
+    return Ends(base=base, final=final, start=start)
 
 
 def require_free(out: Path) -> None:

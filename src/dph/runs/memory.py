@@ -260,7 +260,7 @@ _STATISTIC, _STATISTIC_ON_CPU, _TABLES = 2**26, 2**24, 10
 many tables there are, half of them the term's own."""
 _OVER_VOCABULARY = {"entropy", "exact_reverse_kl", "exact_forward_kl"}
 _OF_A_LOGIT = 18
-"""Bytes of a logit in a step on a GPU (`dph.model.sampler.torch.graph_decoding`)."""
+"""Bytes of a logit in a step on a GPU (`dph.model.sampler.torch.waves`)."""
 _OF_FREE = 0.85
 """Share of a GPU's free memory that the sampler fills if its rows are ``auto``."""
 _STATES_8_BIT = 2 * (1 + 4 / 256)

@@ -18,7 +18,7 @@ from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
 from dph.model.loading import load_tokenizer
 from dph.model.policies import directory_fingerprint, interpolated_weights, load_whole
 from dph.recipe.section import Precision
-from dph.runs.directory import RunDirectory
+from dph.runs.directory import RunDirectory, step_of
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.finished_models import Ends, ends_of, require_free, require_weights, weight_name
 from dph.runs.job import RunJob
@@ -29,7 +29,14 @@ NOTE = "interpolation.json"
 _SCHEMA = 1
 
 
-def interpolated(run: str | Path, weight: float, *, extrapolate: bool = False) -> Path:
+def interpolated(
+    run: str | Path,
+    weight: float,
+    *,
+    extrapolate: bool = False,
+    step: int | None = None,
+    layers: range | None = None,
+) -> Path:
     """The model at ``weight`` between a run's initial policy (0) and its newest checkpoint (1).
 
     It is kept if it was made from the same two models, else made again without its evaluation.
@@ -39,31 +46,41 @@ def interpolated(run: str | Path, weight: float, *, extrapolate: bool = False) -
         run: a run's directory.
         weight: x in base + x * (final - base).
         extrapolate: whether x may be outside [0, 1].
+        step: the checkpoint after this step takes the place of the initial policy.
+        layers: only these layers are interpolated; all other weights are the newest checkpoint's.
 
     Returns:
-        The model's directory, ``<run>/interpolated/<weight>``.
+        The model's directory, ``<run>/interpolated/<weight>``; step and layers are in its name.
 
     Raises:
-        SettingsError: the weight is out of range, or the run's recipe cannot be read.
-        CheckpointError: the run has no checkpoint.
+        SettingsError: weight or layers are out of range, or the run's recipe cannot be read.
+        CheckpointError: the run has no checkpoint, or none of this step.
         ModelError: one of the two models is missing or damaged, or they have not the same shape.
         TrainingError: the disk is full.
         DataError: another process writes into the run.
     """
-    run = Path(run)
     require_weights([weight], extrapolate=extrapolate)
-    ends, path = ends_of(run), RunDirectory(run).interpolated(weight_name(weight)).path
+    return _interpolate(Path(run), weight, ends_of(Path(run), step=step), layers)
+
+
+def _interpolate(run: Path, weight: float, ends: Ends, layers: range | None) -> Path:
+    name = weight_name(weight)
+    if ends.start != ends.base:
+        name += f"-from-{step_of(ends.start)}"
+    if layers is not None:
+        name += f"-layers-{layers.start}-{layers.stop}"
+    path = RunDirectory(run).interpolated(name).path
     note = {
         "schema": _SCHEMA,
         "weight": float(weight),
-        "base": str(ends.base.resolve()),
-        "base_fingerprint": directory_fingerprint(ends.base),
+        "base": str(ends.start.resolve()),
+        "base_fingerprint": directory_fingerprint(ends.start),
         "final": ends.final.name,
         "final_fingerprint": directory_fingerprint(ends.final),
     }
     with only_writer(run):
         if not _was_made_from(path, note):
-            _make(path, weight, ends, note)
+            _make(path, weight, ends, layers, note)
     return path
 
 
@@ -77,10 +94,12 @@ def _was_made_from(path: Path, note: Mapping[str, Any]) -> bool:
     return isinstance(found, dict) and all(found.get(key) == note[key] for key in kept)
 
 
-def _make(path: Path, weight: float, ends: Ends, note: Mapping[str, Any]) -> None:
+def _make(
+    path: Path, weight: float, ends: Ends, layers: range | None, note: Mapping[str, Any]
+) -> None:
     # On the CPU, where two models and their mean fit.
-    base, final = (load_whole(end, initial=ends.base) for end in (ends.base, ends.final))
-    weights = interpolated_weights(base.state_dict(), final.state_dict(), weight)
+    start, final = (load_whole(end, initial=ends.base) for end in (ends.start, ends.final))
+    weights = interpolated_weights(start.state_dict(), final.state_dict(), weight, layers=layers)
     final.load_state_dict(weights)
     make_directory(path.parent)
     try:
@@ -106,7 +125,7 @@ class Interpolation:
 
     @property
     def name(self) -> str:
-        return weight_name(self.weight)
+        return self.directory.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +144,8 @@ def interpolation_stage(
     progress: ProgressDisplay,
     *,
     extrapolate: bool = False,
+    step: int | None = None,
+    layers: range | None = None,
 ) -> Interpolations:
     """Make and evaluate the models at ``weights``; finished ones are kept.
 
@@ -139,9 +160,9 @@ def interpolation_stage(
             'than theirs: set model.weights = "bfloat16"'
         )
     run = job.directory.path
-    ends = ends_of(run)
+    ends = ends_of(run, step=step)
     _warn_of_another_start(job, ends)
-    places = [interpolated(run, weight, extrapolate=extrapolate) for weight in weights]
+    places = [_interpolate(run, weight, ends, layers) for weight in weights]
     at = job.directory.base.path
     base = evaluate_stage(job, at, progress, model=ends.base)
     final = evaluate_stage(job, run, progress, model=ends.final, base=at)

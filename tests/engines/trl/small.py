@@ -5,9 +5,9 @@ import random
 from trl import GRPOConfig
 
 from dph.engines.trl import DPHConfig, DPHTrainer, problems_dataset
-from dph.model.forward.logprobs import score_completions
 from dph.records import Problem
 from loop_parts import stored_answer
+from scored_completions import score_completions
 from small_pools import write_pool_of
 from tiny_models import VOCABULARY, build_model, build_tokenizer
 

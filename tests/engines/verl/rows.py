@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import torch
 
-from dph.model.forward.logprobs import completion_scores, score_completions
+from dph.model.forward.logprobs import completion_scores
 from first_step import flags
 from loop_parts import stored_answer
+from scored_completions import score_completions
 from tiny_models import VOCABULARY, build_model
 
 TEMPERATURE = 0.9

@@ -9,7 +9,6 @@ import pytest
 
 from dph.cli import main
 from dph.engines.verl.mixing import stored_digest
-from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
 from dph.records import Outcome
 from dph.runs.presample.pool import load_pool
@@ -19,6 +18,7 @@ from engines.verl.session import small_session
 from engines.verl.small_world import KNOWN, UNSURE, build_small_world
 from engines.verl.test_run_recipe import RECIPE
 from own_advantage import RELATIVE
+from scored_completions import score_completions
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ from itertools import chain
 
 import torch
 
-from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.base import SampleRequest, SamplingParameters
+from scored_completions import score_completions
 from tiny_models import VOCABULARY
 
 PLAIN = SamplingParameters(max_tokens=6, stop_token_ids=(5, 6, 7, 8))

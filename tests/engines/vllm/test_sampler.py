@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from dph.errors import ModelError, SettingsError
-from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
 from engines.vllm.drawing import (
@@ -23,6 +22,7 @@ from engines.vllm.drawing import (
     requests,
     tokens_of,
 )
+from scored_completions import score_completions
 from tiny_models import build_model, build_tokenizer
 
 

@@ -12,11 +12,11 @@ import pytest
 import tomli_w
 
 from dph._base.files import read_json
-from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
 from dph.records import Problem
 from dph.runs.presample.pool import load_pool
 from dph.tasks.problems import save_problems
+from scored_completions import score_completions
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,9 +11,9 @@ from dph.model.forward.logprobs import (
     RowStatistic,
     completion_scores,
     layout_of,
-    score_completions,
 )
 from dph.model.forward.over_vocabulary import plain_head
+from scored_completions import score_completions
 
 SETTINGS = {"temperature": 0.7, "pad_id": 0, "sharing": "always"}
 

@@ -7,7 +7,7 @@ import pytest
 from dph.model.forward import logprobs, over_vocabulary
 from dph.model.loading import load_model
 from dph.model.policies import add_adapter
-from dph.model.sampler.torch import graph_decoding, rows_in_place, shared_forward
+from dph.model.sampler.torch import rows_in_place, shared_forward, waves
 from dph.recipe import resolve_recipe
 from dph.recipe.tables import AdapterSettings
 from dph.runs import memory
@@ -105,8 +105,8 @@ def test_sizes_of_blocks_are_those_that_are_computed():
     assert (memory._STATISTIC, memory._STATISTIC_ON_CPU) == (head.CUDA_TABLE, head.TABLE)
     assert memory._TABLES == 2 * over_vocabulary.TABLES
     assert memory._TABLE == logprobs._LOGITS_AT_ONCE
-    assert memory._OF_A_LOGIT == graph_decoding._OF_A_LOGIT
-    assert memory._OF_FREE == graph_decoding._SHARE
+    assert memory._OF_A_LOGIT == waves._OF_A_LOGIT
+    assert memory._OF_FREE == waves._SHARE
     assert memory._PREFILL == rows_in_place.PREFILL_TOKENS
     assert memory._PREFILL_ON_CPU == shared_forward.CPU_PREFILL_TOKENS
 

@@ -1,12 +1,12 @@
 import pyarrow.parquet as pq
 import pytest
 
-from dph.model.forward.logprobs import score_completions
 from dph.records import Outcome
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.presample import partition, read_grades, ungradable_outcome
 from dph.runs.presample.tables import Ungradable, graded_table
 from loop_parts import FORWARD, Killed
+from scored_completions import score_completions
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import torch
 from dph.errors import DataError, PoolError
 from dph.loss.divergences import ForwardKL
 from dph.loss.objectives import Anchor, Objective, mixed_loss
-from dph.model.forward.logprobs import completion_scores, score_completions
+from dph.model.forward.logprobs import completion_scores
 from dph.model.forward.scorer import AnswerScorer, next_tokens
 from dph.recipe import ObjectiveSettings
 from dph.recipe.methods import METHODS
@@ -20,6 +20,7 @@ from dph.runs.train.policy_rows import require_reference
 from dph.runs.train.rows import Minibatch, PolicyRow, WeightedRow, length_of
 from dph.runs.train.updating import plan_microbatches, scored_batch, update, weigh
 from loop_parts import FORWARD, Frozen, stored_answer, training_forward
+from scored_completions import score_completions
 from tiny_models import VOCABULARY, build_model
 
 PROMPT = (5, 6, 7, 8)

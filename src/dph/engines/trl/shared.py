@@ -13,9 +13,9 @@ from transformers import PreTrainedTokenizerBase
 from dph.engines.trl.config import DPHConfig
 from dph.errors import SettingsError
 from dph.loss.objectives.penalties import EntropyBonus
-from dph.model.attention.releases import checkpoint_contexts
 from dph.model.forward.logprobs import RowStatistic, completion_scores, spread
 from dph.model.forward.sharing import packing_support
+from dph.model.releases import checkpoint_contexts
 
 _SETTINGS = {
     "use_liger_kernel": "its loss and layers replace the forward that is packed",

@@ -12,14 +12,14 @@ gradient that reaches log pi is df/dx = u f'(u).
 
 All generators also share:
 
-* **dtype.** float32 and float64 come back as they are; bfloat16 and float16 are computed and
-  returned in float32 (their gradient is cast back to the input's dtype).
-* **Upper side.** Exact for x <= 80. Above, every generator goes on along its tangent at 80:
+* **dtype.** float32 and float64 keep their dtype; bfloat16 and float16 are computed and returned in
+  float32 (their gradient is cast back to the input's dtype).
+* **Upper side.** Exact for x <= 80. Above, every generator continues along its tangent at 80:
   f(80) + (x - 80) df/dx(80), with the gradient df/dx(80). It is finite and pulls the same way,
   at one and the same place for every dtype. Only the *value* may then leave the float32 range
   (for x beyond 155 at the earliest); it becomes +inf, as it does at x = +inf.
-* **Lower side.** Never clamped: there the forgetting is worst, and the pull must stay.
-* **NaN** comes out only where NaN went in. Mask padding before the call.
+* **Lower side.** Never clamped: there the forgetting is worst, and the gradient must remain.
+* **NaN** comes only from NaN. Mask padding before the call.
 * The gradient is itself differentiable (it is a formula, not a constant).
 """
 
@@ -58,7 +58,7 @@ class PolicyHalf(Protocol):
         ...
 
 
-# Elementwise functions that carry a hand-written derivative.
+# Elementwise functions with a hand-written derivative.
 #
 # Automatic differentiation of a stable formula need not be stable: each branch of a
 # ``torch.where`` is differentiated, and 0 * inf is NaN; a difference of two large terms is
@@ -66,11 +66,8 @@ class PolicyHalf(Protocol):
 # can be.
 
 
-# The precision that per-token terms are computed in.
-
-
 def at_least_float32(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Return bfloat16 and float16 values as float32, everything else as it is.
+    """Return bfloat16 and float16 values as float32, everything else unchanged.
 
     Call it *before* subtracting log-probs: a difference of two bfloat16 numbers near -5 is a
     multiple of 2^-6 at best.

@@ -234,7 +234,7 @@ class JensenShannonDefinition:
     """Both halves as a term of the loss: k3 of ``reference_half``, and ``policy_half``.
 
     Called on stored tokens it is the first half; ``on_policy`` is the second. Each is reduced over
-    its own rows, so the halves balance whatever the numbers of rows.
+    its own rows, so the halves balance for any numbers of rows.
     """
 
     name: ClassVar[str] = "jensen_shannon_definition"

@@ -2,13 +2,13 @@
 
     total = policy + sum of weight * penalty + sum of weight * anchor
 
-(arXiv:2509.07430, section 4, has one anchor, with weight eta.) Every term is a reduction over its
-own tokens, with its own denominator: policy and penalties over the policy rows, each anchor over
-the rows of its store.
+An anchor is a rehearsal term (arXiv:2509.07430, section 4, has one, with weight eta). Every term is
+a reduction over its own tokens, with its own denominator: policy and penalties over the policy
+rows, each rehearsal term over its stored rows.
 
 A divergence that also acts on the policy's samples (Jensen-Shannon by its definition) is reduced
 over its stored rows for the one half and over the policy rows for the other. So the halves balance
-whatever the numbers of rows, which is the purpose of the count weights of the paper's equation 16.
+for any numbers of rows, which is the purpose of the count weights of the paper's equation 16.
 
 Differs from the paper: its code divides both sums by all rows of the batch. Up to an overall
 factor that is this loss with eta = eta_fork * rehearsal rows / exploration rows.
@@ -30,7 +30,7 @@ from dph.loss.objectives.surrogates import importance_ratio
 from dph.loss.objectives.terms import PolicyTokens, VocabularyPenalty
 
 POLICY = 0
-"""``source`` of a row that the policy drew; the rows of the i-th anchor, from 0, have i + 1."""
+"""``source`` of a row that the policy drew; rows of the i-th rehearsal term, from 0, have i + 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +38,13 @@ class LossBatch:
     """Some rows (a micro-batch, or all) of an optimizer mini-batch.
 
     All log-probs are in nats, of completion tokens, at the training temperature. Policy rows
-    use ``old_logprobs`` and ``advantages``, and ``ref_logprobs`` only where a term reads them;
-    stored rows use ``ref_logprobs`` only. What is not used, and all that ``mask`` leaves out, may
-    hold anything, NaN included: it reaches no value and no gradient.
+    use ``old_logprobs`` and ``advantages``, and ``ref_logprobs`` only if a term reads them; stored
+    rows use only ``ref_logprobs``. Unused values, and all that ``mask`` leaves out, may be
+    anything, NaN included: they reach no value and no gradient.
 
-    ``source`` is ``POLICY``, or 1 and more for the rows of the anchors in their order.
-    ``weights`` come from ``row_weights`` over the *whole mini-batch*, called once for its
-    policy rows and once for the rows of each anchor.
+    ``source`` is ``POLICY``, or 1 and more for the rows of the rehearsal terms (anchors) in their
+    order. ``weights`` come from ``row_weights`` over the *whole mini-batch*, called once for its
+    policy rows and once for the rows of each rehearsal term.
     """
 
     logprobs: Float[Tensor, "rows tokens"]
@@ -56,7 +56,7 @@ class LossBatch:
     weights: Float[Tensor, "rows"]
 
     def mask_of(self, source: int) -> Bool[Tensor, "rows tokens"]:
-        """The tokens that count, of the rows of one source."""
+        """The tokens in ``mask`` of the rows of one source."""
         return self.mask & (self.source == source)[:, None]
 
 
@@ -84,7 +84,7 @@ def mixed_loss(
 ) -> MixedLoss:
     """Policy loss on new samples, plus penalties on them, plus divergences on stored ones.
 
-    Equation: see the top of the module. A term whose weight is 0 adds nothing to ``total``, its
+    Equation: see the top of the module. A term with weight 0 adds nothing to ``total``, but its
     value is still reported. ``over_vocabulary`` holds the values of the penalties that see whole
     distributions, by name.
 
@@ -120,7 +120,7 @@ def mixed_loss(
 
 
 def anchor_term(batch: LossBatch, divergence: Divergence, *, source: int = 1) -> Float[Tensor, ""]:
-    """The divergence reduced over the rows of its store: what the anchor's weight weighs.
+    """The divergence reduced over its stored rows, before the weight of its rehearsal term.
 
     ``advantages`` are not used, and ``old_logprobs`` only by a divergence that also acts on the
     policy's samples.
@@ -136,7 +136,7 @@ def anchor_term(batch: LossBatch, divergence: Divergence, *, source: int = 1) ->
 
 
 def policy_tokens(batch: LossBatch) -> PolicyTokens:
-    """The policy's rows, as terms see them; everything else is masked out."""
+    """The policy's rows in the form that terms take; everything else is masked out."""
     mask = batch.mask_of(POLICY)
     return PolicyTokens(
         logprobs=_masked(batch.logprobs, mask),

@@ -82,9 +82,9 @@ def weighted_sum(
 ) -> Float[Tensor, ""]:
     """Return sum_i w_i sum_t value_it over the tokens in ``mask``; 0 when there are none.
 
-    What ``values`` holds outside the mask, NaN included, reaches neither the sum nor the
-    gradient with respect to ``values``. (It does reach what ``values`` were computed from if
-    that was not masked too: 0 * inf is NaN.)
+    ``values`` outside the mask, NaN included, reach neither the sum nor the gradient with respect
+    to ``values``. (They do reach the gradient of the inputs of ``values`` unless those were masked
+    too: 0 * inf is NaN.)
     """
     return (torch.where(mask, values, 0.0).sum(-1) * weights.to(values.dtype)).sum()
 
@@ -128,7 +128,7 @@ class Objective:
     def needs_all_samples(self) -> bool:
         """Whether a new sample with advantage 0 can still have a gradient.
 
-        What a surrogate of one's own does with such a sample is not known.
+        A user-defined surrogate may give such a sample one.
         """
         return (
             not isinstance(self.surrogate, ClippedSurrogate)
@@ -153,7 +153,7 @@ class Objective:
 
     @property
     def reads_reference_tables(self) -> bool:
-        """Whether one of them compares with the initial policy's distributions."""
+        """Whether a penalty compares with the initial policy's whole distributions."""
         return any(_reads_reference(term) for term in self.vocabulary_penalties.values())
 
     @property
@@ -176,9 +176,9 @@ def _check_weight(what: str, weight: float) -> None:
 
 
 def needs_whole_step(objective: Objective) -> dict[str, str]:
-    """Places of such terms in ``[objective]``, and the need of each.
+    """Terms that need more than log-probs of sampled tokens: places in ``[objective]``, and needs.
 
-    An engine that computes a loss from log-probs of sampled tokens alone has to refuse them.
+    An engine that has only those log-probs must refuse them.
     """
     return {
         f"penalties.{name}": "needs whole next-token distributions"

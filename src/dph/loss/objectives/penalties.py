@@ -1,4 +1,4 @@
-"""Reverse-KL baselines: a penalty on the policy's own samples."""
+"""Penalties on the policy's own samples: KL estimators and exact KL, entropy, overlong answers."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
@@ -48,8 +48,8 @@ class EntropyBonus:
 
     Equation: -H(pi) = sum over v of pi(v) log pi(v) (Williams & Peng, 1991; A3C, arXiv:1602.01783,
     section 4), so that adding it to a loss raises the entropy.
-    Gradient: through the distribution at each position; that the policy also decides which
-    positions come about is left out, as it is in TRL and verl.
+    Gradient: through the distribution at each position; the policy's influence on which positions
+    occur is left out, as in TRL and verl.
     Units: nats a token; between -log(vocabulary) and 0.
     Limits: tokens of probability 0 add nothing.
     """
@@ -69,9 +69,9 @@ class ExactReverseKL:
     """KL(pi || pi_ref) at each position of the policy's samples.
 
     Equation: sum over v of pi(v) log(pi(v) / pi_ref(v)); mode-seeking. The estimators of
-    ``KLPenalty`` are made from the sampled token alone; this has the mean of ``unbiased`` and none
-    of its variance, for the price of the initial policy's forward in every update.
-    Gradient: through the distribution at each position, not through which positions come about.
+    ``KLPenalty`` use only the sampled token; this has the mean of ``unbiased`` and none of its
+    variance, at the price of the initial policy's forward in every update.
+    Gradient: through the distribution at each position, not through which positions occur.
     Units: nats a token.
     """
 
@@ -92,8 +92,8 @@ class ExactForwardKL:
     """KL(pi_ref || pi) at each position of the policy's samples.
 
     Equation: sum over v of pi_ref(v) log(pi_ref(v) / pi(v)); mass-covering: at every position
-    that the policy comes to, it keeps what the initial policy would have said there.
-    Gradient: through the distribution at each position, not through which positions come about.
+    that the policy reaches, it keeps the tokens that the initial policy would have drawn there.
+    Gradient: through the distribution at each position, not through which positions occur.
     Units: nats a token.
     """
 
@@ -121,14 +121,14 @@ def kl_penalty(
     ``old_logprobs`` are those of the policy that drew the tokens; None: of this policy.
 
     Equation: with x = log pi - log pi_ref (J. Schulman, "Approximating KL divergence", 2020):
-    k2: x^2 / 2; gradient x. Where the policy itself drew the tokens, its expected gradient is that
-    of KL(pi || pi_ref) at their prefixes: a true reverse KL.
-    k3: exp(-x) - 1 + x; gradient 1 - exp(-x). There its expected *value* is KL(pi || pi_ref), its
-    expected *gradient* that of the forward KL(pi_ref || pi). It is what GRPO, verl and TRL
-    (``use_bias_correction_kl=False``) call "KL", and the paper's baseline.
+    k2: x^2 / 2; gradient x. If the policy itself drew the tokens, its expected gradient is that of
+    KL(pi || pi_ref) at their prefixes: a true reverse KL.
+    k3: exp(-x) - 1 + x; gradient 1 - exp(-x). Then its expected *value* is KL(pi || pi_ref), its
+    expected *gradient* that of the forward KL(pi_ref || pi). It is the "KL" of GRPO, verl and TRL
+    (``use_bias_correction_kl=False``), and the paper's baseline.
     unbiased: r k3 with r = pi / pi_old; gradient r x. Its expected value is KL(pi || pi_ref) and
-    its expected gradient the gradient of that, at the prefixes that pi_old drew, whatever pi_old
-    is (DeepSeek-V3.2, arXiv:2512.02556; TRL's ``use_bias_correction_kl=True``).
+    its expected gradient the gradient of that, at the prefixes that pi_old drew, for any pi_old
+    (DeepSeek-V3.2, arXiv:2512.02556; TRL's ``use_bias_correction_kl=True``).
     All: tests/loss/divergences/test_policy_estimators.py. k1 (x itself) is left out: as a loss its
     expected gradient is 0.
     Units: nats a token.
@@ -163,7 +163,7 @@ class KLPenalty:
     """``kl_penalty`` as a term of the loss.
 
     Raises:
-        SettingsError: ``estimator`` is none of those.
+        SettingsError: ``estimator`` is none of its three.
     """
 
     estimator: Estimator = "k3"

@@ -12,7 +12,7 @@ from dph.loss.divergences.base import at_least_float32
 from dph.loss.objectives.terms import PolicyTerm, PolicyTokens
 
 RATIO_LOG_BOUND: Final = 20.0
-"""Nats. Above it the importance ratio goes on along its tangent; exp(20) = 4.9e8."""
+"""Nats. Above it the importance ratio continues along its tangent; exp(20) = 4.9e8."""
 
 
 def importance_ratio(
@@ -47,11 +47,11 @@ def clipped_policy_loss(
     1 + clip_high once r > 1 + clip_high; for A < 0 it is 1 - clip_low once r < 1 - clip_low.
     Limits: the gradient is exactly 0 where a bound is active, and exactly -A r grad log pi
     elsewhere, the bound itself included. For A > 0 and r -> 0 it fades with r.
-    Overflow: for A < 0 no bound holds r from above (there is no dual clip here). See
+    Overflow: for A < 0 no bound limits r from above (there is no dual clip here). See
     ``importance_ratio``: finite loss for log-ratios up to 1e29 in float32, gradient at most
     |A| exp(20) a token.
 
-    Padding must hold finite numbers (``mixed_loss`` sees to that).
+    Padding must hold finite numbers (``mixed_loss`` ensures it).
 
     Raises:
         SettingsError: ``clip_low`` outside [0, 1], or ``clip_high`` below 0.
@@ -92,7 +92,6 @@ class ClippedSurrogate:
 
 
 def check_bounds(clip_low: float, clip_high: float) -> None:
-    """Refuse bounds that no ratio can have."""
     if not 0 <= clip_low <= 1:
         raise SettingsError(f"clip_low must lie in [0, 1], got {clip_low}")
     if not clip_high >= 0:
@@ -101,7 +100,7 @@ def check_bounds(clip_low: float, clip_high: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UnclippedSurrogate:
-    """Minus ratio times advantage: nothing holds the policy near the one that drew the samples.
+    """Minus ratio times advantage, without a bound on the step away from the sampling policy.
 
     Equation: -r A, r = pi / pi_old (arXiv:1707.06347, equation 6).
     Overflow: as ``importance_ratio``.
@@ -117,15 +116,15 @@ class UnclippedSurrogate:
 
 @dataclass(frozen=True, slots=True)
 class FlowBalance:
-    """Squared distance of an answer's likelihood from the value that its advantage asks for.
+    """Squared distance of an answer's likelihood from the target that its advantage sets.
 
     Equation: w (l / |y| - A)^2 with l = log pi(y) - log pi_old(y) of the whole answer and
     w = clip(pi(y) / pi_old(y), 1 - clip_low, 1 + clip_high) without gradient. With the advantage
     ``FlowRL`` it is that paper's loss (arXiv:2509.15207): l / |y| - A is its residual delta.
     Every token of an answer has the answer's value, so that ``sequence_mean`` is the paper's mean
     over answers.
-    Limits: at pi = pi_old the gradient is -2 A grad log pi(y) / |y|. An answer with A = 0 is held
-    where it is. The bounds limit the weight and cut no gradient.
+    Limits: at pi = pi_old the gradient is -2 A grad log pi(y) / |y|. An answer with A = 0 keeps its
+    likelihood. The bounds limit the weight and cut no gradient.
     Overflow: quadratic in l / |y|; the weight is at most 1 + clip_high.
     Differs from the authors' code: it computes the bounded weight and multiplies with the unbounded
     one. verl's recipe of it bounds the weight at 10, or that of the mean log-ratio a token.
@@ -141,7 +140,7 @@ class FlowBalance:
         check_bounds(self.clip_low, self.clip_high)
 
     def __call__(self, tokens: PolicyTokens) -> PolicyTerm:
-        """The loss of every token, and where a bound holds the weight."""
+        """The loss of every token, and where a bound limits the weight."""
         change = at_least_float32(tokens.logprobs) - at_least_float32(tokens.old_logprobs).detach()
         moved = change.sum(-1)  # both are 0 outside the mask
         ratio = moved.detach().exp()

@@ -1,14 +1,14 @@
 """Terms of the loss: their inputs and their results.
 
 A term is anything that can be called like one of these protocols: a frozen dataclass of the
-package, or a function or class of one's own, named in a recipe by ``module:callable``.
-Attributes may stand on it: ``reads_reference = True`` where a surrogate or a penalty needs the
-initial policy's log-probs of new samples; on a divergence, ``on_policy`` (see ``PolicyHalf``),
-which is given them in any case; on an advantage, ``reads`` (see ``ReadingAdvantage``) and
-``least_samples``, the smallest group that it says something about.
+package, or a user-defined function or class, named in a recipe by ``module:callable``. It may have
+attributes: ``reads_reference = True`` if a surrogate or a penalty needs the initial policy's
+log-probs of new samples; on a divergence, ``on_policy`` (see ``PolicyHalf``), which always gets
+them; on an advantage, ``reads`` (see ``ReadingAdvantage``) and ``least_samples``, the size of the
+smallest group that it can judge.
 
-A penalty with ``over_vocabulary`` is asked in another way: it is given whole next-token
-distributions, block by block.
+A penalty with ``over_vocabulary`` is called differently: with whole next-token distributions, block
+by block.
 """
 
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ READS = frozenset({"logprobs", "ref_logprobs"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyTokens:
-    """New samples, as terms see them. Log-probs are nats, of completion tokens.
+    """New samples, the input of terms. Log-probs are nats, of completion tokens.
 
     Rows of other kinds and padding are False in ``mask``, and 0 in everything else.
-    ``logprobs`` carry the gradient; ``ref_logprobs`` mean nothing where no term asked for them
+    ``logprobs`` carry the gradient; ``ref_logprobs`` are meaningless unless a term asked for them
     (``reads_reference``).
     """
 
@@ -39,7 +39,7 @@ class PolicyTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyTerm:
-    """Loss of every token, and where which bound cuts the gradient or holds the row's weight."""
+    """Loss of every token, and the tokens whose gradient or weight a bound limits."""
 
     loss: Float[Tensor, "rows tokens"]
     clipped_low: Bool[Tensor, "rows tokens"]
@@ -48,7 +48,7 @@ class PolicyTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSamples:
-    """Inputs of an advantage in addition to the rewards; None where it did not ask for them.
+    """Inputs of an advantage in addition to the rewards; None if it did not ask for them.
 
     ``logprobs`` are sums over a sample's tokens, nats, under the policy that drew it; ``lengths``
     are those tokens, at least 1 (both for ``reads`` with "logprobs"). ``ref_logprobs`` are the
@@ -60,14 +60,14 @@ class GroupSamples:
     ref_logprobs: Float[Tensor, "groups samples"] | None = None
 
     def has(self, name: str) -> bool:
-        """Whether what ``name`` stands for in ``reads`` is there."""
+        """Whether the inputs that ``name`` stands for in ``reads`` are given."""
         found = {"logprobs": (self.logprobs, self.lengths), "ref_logprobs": (self.ref_logprobs,)}
         return all(value is not None for value in found[name])
 
     def of(
         self, groups: Bool[Tensor, "groups"], samples: Bool[Tensor, "groups samples"]
     ) -> "GroupSamples":
-        """Those of some groups, equally many of each: ``samples`` is False in the other groups."""
+        """Inputs of some groups, equally many of each; ``samples`` is False in other groups."""
 
         def chosen(values: Tensor | None) -> Tensor | None:
             return None if values is None else values[samples].view(int(groups.sum()), -1)
@@ -84,16 +84,13 @@ class Advantage(Protocol):
     """From rewards to advantages, group by group."""
 
     def __call__(self, rewards: Float[Tensor, "groups samples"]) -> Float[Tensor, "groups samples"]:
-        """Advantages of the same shape; a group whose rewards tell nothing gets exactly 0."""
+        """Advantages of the same shape; a group without signal gets exactly 0."""
         ...
 
 
 @runtime_checkable
 class ReadingAdvantage(Protocol):
-    """From rewards and what else is known of the samples to advantages.
-
-    ``reads`` says what that is, some of ``READS``.
-    """
+    """From rewards and further inputs, named in ``reads``, to advantages."""
 
     @property
     def reads(self) -> frozenset[str]:
@@ -140,8 +137,8 @@ class VocabularyPenalty(Protocol):
     ) -> Float[Tensor, "positions"]:
         """The value at each position of a block, from log-probs (nats) of the vocabulary there.
 
-        ``ref_logprobs`` are those of the initial policy where the penalty has
-        ``reads_reference = True``, and None elsewhere. A block is computed again for the
-        gradient: the same block must give the same values.
+        ``ref_logprobs`` are those of the initial policy if the penalty has
+        ``reads_reference = True``, otherwise None. A block is computed again for the gradient: the
+        same block must give the same values.
         """
         ...

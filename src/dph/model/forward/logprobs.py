@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
-from dph.model.attention.releases import attending
 from dph.model.forward.over_vocabulary import (
     Statistic,
     over_vocabulary,
@@ -24,8 +23,8 @@ from dph.model.forward.over_vocabulary import (
 )
 from dph.model.forward.packed_attention import PackedAttention
 from dph.model.forward.packing import Node, Scored, Span, check_rows, pack, scored_tables, to_device
-from dph.model.forward.sharing import Sharing, forest_to_pack, plan_microbatches
-from dph.model.loading import autocast, evaluating
+from dph.model.forward.sharing import Sharing, forest_to_pack
+from dph.model.releases import attending
 
 _LOGITS_AT_ONCE = 2**24
 """Logits above which they are computed in blocks: 64 MiB, of which the plain form holds three."""
@@ -301,46 +300,3 @@ def _with_logprob(table: Tensor, rows: slice, of: Statistic, targets: Tensor) ->
 def _positions(statistic: RowStatistic, lengths: Sequence[int]) -> NDArray[np.int64]:
     """Positions of its rows among the scored tokens."""
     return np.flatnonzero(np.repeat(statistic.rows.numpy(), lengths))
-
-
-def score_completions(
-    model: PreTrainedModel,
-    prompts: Sequence[Sequence[int]],
-    completions: Sequence[Sequence[int]],
-    *,
-    temperature: float,
-    pad_id: int,
-    token_budget: int,
-    dtype: str,
-    sharing: Sharing = "auto",
-    written: Written = None,
-) -> list[tuple[float, ...]]:
-    """Log-probs (nats) of every completion token, row by row, in the order given.
-
-    Of rows that ``written`` describes, those of the tokens that the model wrote.
-
-    The forward is that of training, so that a policy with the same weights scores a ratio of 1
-    up to rounding. ``token_budget`` bounds the tokens that one forward pass computes.
-    """
-    scored: list[tuple[Sequence[int], CompletionScores]] = []
-    with evaluating(model):
-        for batch in plan_microbatches(
-            model, prompts, completions, token_budget=token_budget, sharing=sharing
-        ):
-            with torch.no_grad(), autocast(model, dtype):
-                scores = completion_scores(
-                    model,
-                    [prompts[row] for row in batch.rows],
-                    [completions[row] for row in batch.rows],
-                    temperature=temperature,
-                    pad_id=pad_id,
-                    sharing=batch.sharing,
-                    forest=batch.forest,
-                    written=None if written is None else [written[row] for row in batch.rows],
-                )
-            scored.append((batch.rows, scores))
-    found: list[tuple[float, ...]] = [()] * len(prompts)
-    for rows, scores in scored:  # read at the end: a GPU has all of its work by then
-        for row, length, values in zip(rows, scores.lengths, scores.logprobs.tolist(), strict=True):
-            found[row] = tuple(values[:length])
-    return found

@@ -5,7 +5,7 @@ computed apart and merged one after the other by the logs of their softmax's sum
 Neither scores nor repeated keys are kept for the backward pass.
 
 Two forms compute it. On CUDA in 16 bits, all nodes are one kernel call and each level of stems one
-more, whatever the number of rows (`takes_flash`). Elsewhere, with softcaps and with heads that
+more, for any number of rows (`takes_flash`). Otherwise, with softcaps and with heads that
 FlashAttention does not take, parts of similar lengths are padded tables for `kernel_for`: torch's
 kernel on a CPU, `Explicit` in float32 on CUDA, which keeps the scores of one table at a time.
 """
@@ -22,7 +22,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from dph.errors import ModelError
-from dph.model.attention.kernels import (
+from dph.model.forward.kernels import (
     AttentionPart,
     FlashPart,
     Kernel,
@@ -48,11 +48,11 @@ class PackedAttention:
     def __init__(self, rows: PackedRows) -> None:
         self._rows = rows
 
-    # The first layer's call, within autocast, tells which form there is to be.
+    # The first layer's call, within autocast, decides which of the two forms is needed.
 
     @cached_property
     def tables(self) -> list["_Tables"]:
-        """The parts of the rows as tables, those within nodes first."""
+        """Parts of the rows, those within nodes first."""
         device, levels = self._rows.ids.device, self._rows.levels
         nodes = (token_table(spans, device=device) for spans in _bundles(self._rows.sequences))
         shared = (some for level in levels for some in _shared_bundles(level))
@@ -63,7 +63,7 @@ class PackedAttention:
 
     @cached_property
     def calls(self) -> list["_Call"]:
-        """The parts of the rows as calls of FlashAttention, that within nodes first."""
+        """Calls of FlashAttention, that within nodes first."""
         return _calls(self._rows)
 
     def __call__(
@@ -79,7 +79,6 @@ class PackedAttention:
         sliding_window: int | None = None,
         **options: Any,
     ) -> Float[Tensor, "1 tokens heads size"]:
-        """Attention of one layer."""
         odd = sorted(name for name in _NOT_COMPUTED if options.get(name) is not None)
         if odd or dropout or (sliding_window is not None and sliding_window < self._rows.longest):
             what = odd[0] if odd else "dropout" if dropout else f"a window of {sliding_window}"
@@ -116,7 +115,7 @@ class _Padding:
 class TokenTable:
     """``count`` spans, padded on the right to ``length`` tokens, of a packed sequence.
 
-    Computed as: a view where the spans are neighbours of one length, a gather elsewhere.
+    Computed as: a view if the spans are neighbours of one length, otherwise a gather.
     """
 
     count: int
@@ -160,7 +159,6 @@ class TokenTable:
 
 
 def token_table(spans: Sequence[Span], *, device: torch.device) -> TokenTable:
-    """The table of ``spans``: one span for each row, in the order given."""
     length, start = max(span.length for span in spans), spans[0].start
     if all(span == Span(start + i * length, length) for i, span in enumerate(spans)):
         return TokenTable(len(spans), length, start, None)

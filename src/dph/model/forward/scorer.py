@@ -11,11 +11,12 @@ from transformers import PreTrainedModel
 
 from dph.loss.divergences.base import categorical_kl
 from dph.model.forward.logprobs import (
+    CompletionScores,
     Written,
     completion_hidden,
     completion_logits,
+    completion_scores,
     layout_of,
-    score_completions,
 )
 from dph.model.forward.over_vocabulary import (
     HeadWeights,
@@ -154,21 +155,36 @@ class AnswerScorer:
         temperature: float | None = None,
         written: Written = None,
     ) -> list[tuple[float, ...]]:
-        """Log-probs (nats) of every completion token (``score_completions``).
+        """Log-probs (nats) of every completion token, row by row, in the order given.
 
-        ``temperature`` takes the place of the scorer's own; ``written`` says whose tokens they are.
+        ``temperature`` takes the place of the scorer's own. Of rows that ``written`` describes,
+        only the tokens that the model wrote. The forward is that of training, so that a policy with
+        the same weights scores a ratio of 1 up to rounding.
         """
-        return score_completions(
-            model,
-            prompts,
-            completions,
-            temperature=self.temperature if temperature is None else temperature,
-            pad_id=self.pad_id,
-            token_budget=self.token_budget,
-            dtype=self.dtype,
-            sharing=self.sharing,
-            written=written,
-        )
+        temperature = self.temperature if temperature is None else temperature
+        scored: list[tuple[Sequence[int], CompletionScores]] = []
+        with evaluating(model):
+            for batch in plan_microbatches(
+                model, prompts, completions, token_budget=self.token_budget, sharing=self.sharing
+            ):
+                with torch.no_grad(), autocast(model, self.dtype):
+                    scores = completion_scores(
+                        model,
+                        [prompts[row] for row in batch.rows],
+                        [completions[row] for row in batch.rows],
+                        temperature=temperature,
+                        pad_id=self.pad_id,
+                        sharing=batch.sharing,
+                        forest=batch.forest,
+                        written=None if written is None else [written[row] for row in batch.rows],
+                    )
+                scored.append((batch.rows, scores))
+        found: list[tuple[float, ...]] = [()] * len(prompts)
+        for rows, scores in scored:  # read at the end: a GPU has all of its work by then
+            values = scores.logprobs.tolist()
+            for row, length, of_row in zip(rows, scores.lengths, values, strict=True):
+                found[row] = tuple(of_row[:length])
+        return found
 
     @torch.no_grad()
     def compared(

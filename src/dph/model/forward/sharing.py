@@ -13,16 +13,6 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
-from dph.model.attention.probing import (
-    DRAWS,
-    MOST,
-    Row,
-    last_logits,
-    own_logits,
-    probe_tokens,
-    rounded_anew,
-)
-from dph.model.attention.releases import attending, attention_window
 from dph.model.forward.packed_attention import PackedAttention
 from dph.model.forward.packing import (
     Ids,
@@ -34,7 +24,17 @@ from dph.model.forward.packing import (
     packed_microbatches,
     prefix_forest,
 )
+from dph.model.forward.probing import (
+    DRAWS,
+    MOST,
+    Row,
+    last_logits,
+    own_logits,
+    probe_tokens,
+    rounded_anew,
+)
 from dph.model.loading import evaluating
+from dph.model.releases import attending, attention_window
 
 _LOG = logging.getLogger(__name__)
 

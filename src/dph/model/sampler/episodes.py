@@ -1,4 +1,4 @@
-"""Trajectories in an environment: turns of the policy, results of tools, and what the end is worth.
+"""Trajectories in an environment: turns of the policy, results of tools, and a verdict at the end.
 
 All rows that still act draw their next turn together, each from its own history; rows that share a
 beginning share its prefill, turn after turn. Tools run in threads while other rows are drawn.
@@ -34,7 +34,7 @@ from dph.tasks.environments import (
 from dph.tasks.verifiers.base import Verifier
 
 _NOT_CRASHED = Verdict(outcome=Outcome.WRONG, reward=0.0)
-"""For the count of crashes only: a trajectory that came to an answer."""
+"""A trajectory that reached an answer; for the count of crashes only."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class _Row:
     logprobs: list[float] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
-    """Of the last turn; none where it was the last of all."""
+    """Of the last turn; none after the final one."""
     verdict: Verdict | None = None
     end: str | None = None
     """The answer, once the policy gave one."""
@@ -64,12 +64,12 @@ class _Row:
 
     @property
     def known(self) -> Verdict | None:
-        """The verdict, or how it ended before its end; None while a verifier has to grade it."""
+        """The verdict, or that of an early end; None if a verifier must grade it."""
         return self.verdict or self.episode.ending
 
     @property
     def style(self) -> str | None:
-        """The tools that it called, in order; None where it called none."""
+        """The tools that it called, in order; None if it called none."""
         return " ".join(tool or "error" for tool in self.episode.order) or None
 
     def completion(self) -> Completion:
@@ -90,7 +90,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeSampler:
-    """Draws trajectories and says what they are worth, as ``GradedSampler`` does with answers.
+    """Draws trajectories and grades them, as ``GradedSampler`` does with answers.
 
     A trajectory is one ``Completion``: its tokens are those of the policy's turns and of the
     results between them, ``written`` tells them apart, and only the policy's have log-probs. Its
@@ -104,14 +104,15 @@ class EpisodeSampler:
         tokens: tokens of a trajectory after its prompt, results included. A row without room for
             ``max_tokens`` more is CUT_OFF.
         context: tokens that the model takes, prompt included; None for no limit.
-        verifier: grades the answer where the class has no ``get_reward``.
+        verifier: grades the answer if the class has no ``get_reward``.
         threads: tools that run at a time.
         crash_limit: as of ``GradedSampler``.
         at_once: trajectories whose processes live at a time.
         crashes: as of ``GradedSampler``.
 
     Raises:
-        SettingsError: nothing says what a trajectory is worth, both would, or a limit is too small.
+        SettingsError: neither or both of verifier and ``get_reward`` would grade a trajectory, or a
+            limit is too small.
     """
 
     sampler: Sampler
@@ -149,9 +150,8 @@ class EpisodeSampler:
         return {**asdict(self.parameters), "tokens": self.tokens}
 
     @property
-    def style(self) -> Callable[[str], str | None] | None:
+    def style(self) -> None:
         """None: a trajectory's style is not read from a text."""
-        return None
 
     def encode(self, problem: Problem) -> tuple[int, ...]:
         """Tokens of a problem's prompt, without words of ``reset``."""
@@ -258,7 +258,7 @@ class EpisodeSampler:
         seed: int,
         on_progress: Callable[[int], None] | None,
     ) -> list[_Row]:
-        """All trajectories, ``samples`` of each problem in order; ungraded where others grade."""
+        """All trajectories, ``samples`` of each problem in order."""
         places = [(place, index) for place in range(len(problems)) for index in range(samples)]
         rows: list[_Row] = []
         for begin in range(0, len(places), self.at_once):
@@ -367,7 +367,7 @@ class EpisodeSampler:
 
 
 AnswerSampler = GradedSampler | EpisodeSampler
-"""Draws problems' answers and says what they are worth, in one turn or in several."""
+"""Draws and grades answers to problems, in one turn or in several."""
 
 ROUTE = "environment"
 """The column that names a problem's environment; ``reset`` does not get it."""
@@ -431,7 +431,7 @@ class RoutedSampler:
 
 
 def _require_alike(rows: Sequence[_Row]) -> None:
-    """Refuse a group whose members were told different things."""
+    """Refuse a group whose members were given different prompts by ``reset``."""
     said: dict[int, _Row] = {}
     for row in (row for row in rows if row.began):
         first = said.setdefault(row.place, row)

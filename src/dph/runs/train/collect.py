@@ -89,9 +89,6 @@ class SelfConsistency:
         drawn = draw.ungraded(problems, samples=samples, seed=seed)
         sampled = time.perf_counter()
         texts = [tuple(c.answer for c in group) for group in drawn.groups]
-        styles = drawn.styles or [
-            [draw.style(c.text) if draw.style else None for c in group] for group in drawn.groups
-        ]
         verdicts = self.verdicts(problems, texts)
         groups = tuple(
             tuple(
@@ -102,7 +99,7 @@ class SelfConsistency:
                 )
                 for completion, agreed, known, style in zip(*each, strict=True)
             )
-            for each in zip(drawn.groups, verdicts, drawn.verdicts, styles, strict=True)
+            for each in zip(drawn.groups, verdicts, drawn.verdicts, drawn.styles, strict=True)
         )
         return Rollout(
             problems=tuple(problems),

@@ -11,11 +11,10 @@ from counting_device import CountingDevice
 from dph.errors import ModelError, SettingsError
 from dph.model.loading import load_model
 from dph.model.sampler.base import SampleRequest, SamplingParameters
-from dph.model.sampler.torch import graph_decoding, rows_in_place
-from dph.model.sampler.torch.graph_decoding import capacity_of, room_in_memory
+from dph.model.sampler.torch import rows_in_place
 from dph.model.sampler.torch.rows_in_place import PREFILL_TOKENS, RowsInPlace
 from dph.model.sampler.torch.sampler import TorchSampler
-from dph.model.sampler.torch.waves import Room
+from dph.model.sampler.torch.waves import Room, capacity_of, room_in_memory
 from tiny_models import build_model, build_tokenizer
 
 STOPS = (1, 5, 6, 7, 8)
@@ -156,7 +155,7 @@ def test_rows_that_end_with_their_first_token_take_no_step(monkeypatch):
 def test_a_token_is_one_launch_whatever_the_rows_and_their_age(monkeypatch):
     in_place = InPlace(monkeypatch)
     launches = []
-    run = graph_decoding.CapturedSteps.run
+    run = rows_in_place.CapturedSteps.run
 
     def counted(steps, rows):
         with in_place.device.counting("token") as counts:
@@ -164,7 +163,7 @@ def test_a_token_is_one_launch_whatever_the_rows_and_their_age(monkeypatch):
             run(steps, rows)
             launches.append((counts.launches - before[0], counts.waits - before[1]))
 
-    monkeypatch.setattr(graph_decoding.CapturedSteps, "run", counted)
+    monkeypatch.setattr(rows_in_place.CapturedSteps, "run", counted)
     in_place.sample(requests_of(2), parameters_of(20, ()))
     launches = launches[-19:]  # the first call asks
     assert launches[1:] == [(1, 1), *[(1, 0)] * 17]  # the capture itself waits once

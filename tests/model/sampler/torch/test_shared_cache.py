@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from dph.model.attention.kernels import Scoring
-from dph.model.sampler.torch.shared_cache import SharedCache, attend_prompts, prompt_table
+from dph.model.forward.kernels import Scoring
+from dph.model.sampler.torch.shared_forward import SharedCache, attend_prompts, prompt_table
 from dph.model.sampler.torch.waves import Wave, WaveRow
 
 
@@ -28,7 +28,8 @@ class Together:
         found = self.cache.attend(
             0, query, new[0, :, :, 0], new[1, :, :, 0], scaling=0.5, softcap=None
         )
-        self.cache.advance()
+        self.cache.used += 1
+        self.cache.positions += 1
         self.rows = [torch.cat([row, new[:, i]], dim=2) for i, row in enumerate(self.rows)]
         expected = []
         for i, (key, value) in enumerate(self.rows):

@@ -3,8 +3,7 @@ import torch
 
 from dph.model.sampler.torch import shared_forward as module
 from dph.model.sampler.torch.prefill import prefill_parts
-from dph.model.sampler.torch.shared_cache import SharedCache
-from dph.model.sampler.torch.shared_forward import LEAST_ROWS, SharedForward
+from dph.model.sampler.torch.shared_forward import LEAST_ROWS, SharedCache, SharedForward
 from dph.model.sampler.torch.waves import Wave, WaveRow
 from tiny_models import build_model
 
@@ -62,10 +61,6 @@ def test_prompts_are_prefilled_in_parts_and_only_their_last_positions_reach_the_
     assert sizes == [8, 6, 1, 4]
     expected = torch.stack([last_logits(model, [*prompt, 9]) for prompt in prompts])
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-4)
-
-
-def test_a_model_that_passes_no_scaling_gets_the_usual_one():
-    assert module._mixing(torch.zeros(1, 1, 1, 16), {}) == {"scaling": 0.25, "softcap": None}
 
 
 CPU = torch.device("cpu")

@@ -8,8 +8,8 @@ import torch
 import transformers as tf
 
 from dph.errors import ModelError
-from dph.model.attention.releases import attention_window
 from dph.model.loading import load_model, load_tokenizer
+from dph.model.releases import attention_window
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.model.sampler.torch.shared_forward import sharing_refusal, window_refusal

@@ -15,10 +15,10 @@ import fake_vllm
 from dph._base.provenance import install_command
 from dph._base.randomness import derived_seed
 from dph.errors import DataError, ModelError, SettingsError
-from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.model.sampler.vllm import EngineOptions, VLLMSampler
+from scored_completions import score_completions
 from tiny_models import build_model, build_tokenizer
 
 PLAIN = SamplingParameters(max_tokens=6, stop_token_ids=(1, 5, 6, 7, 8))

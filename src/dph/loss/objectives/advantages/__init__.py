@@ -1,4 +1,4 @@
-"""Advantages: how rewards of a group become what its samples are weighted with."""
+"""Advantages: from the rewards of a group to the weights of its samples in the loss."""
 
 from dph.loss.objectives.advantages.bbg import BayesianBoundaryGateOfGroup, boundary_gate
 from dph.loss.objectives.advantages.distributions import FlowRL

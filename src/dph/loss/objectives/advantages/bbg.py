@@ -1,4 +1,4 @@
-"""Bayesian boundary gating: problems that the policy solves anyway count for nothing."""
+"""Bayesian boundary gating: problems that the policy already solves get no weight."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -37,7 +37,7 @@ def boundary_gate(correct: int, samples: int, k: int) -> float:
 
 
 def boundary_gates(samples: int, k: int, tau: float) -> list[float]:
-    """The gate by the number of right answers: 0 where ``boundary_gate`` is below tau (n + 1)."""
+    """The gate for each number of right answers: 0 if ``boundary_gate`` is below tau (n + 1)."""
     gates = [boundary_gate(correct, samples, k) for correct in range(samples + 1)]
     return [gate if gate >= tau * (samples + 1) else 0.0 for gate in gates]
 

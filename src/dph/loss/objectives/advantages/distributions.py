@@ -13,27 +13,26 @@ from dph.loss.objectives.terms import GroupSamples
 
 @dataclass(frozen=True, slots=True)
 class FlowRL:
-    """Distance of each sample from FlowRL's target, which the group itself normalises.
+    """Distance of each sample from FlowRL's target, normalised over the group.
 
     Equation: FlowRL (arXiv:2509.15207) minimises w delta^2 with
     delta = log Z(x) + log pi(y) / |y| - beta r - log pi_0(y) / |y|, r the reward of GRPO's
     advantage, (reward - mean) / std. Here A_i = v_i minus the mean of v over the group,
     v = beta r + (log pi_0(y) - log pi_old(y)) / |y|: that is -delta at pi = pi_old, with the log Z
-    that makes the group's delta^2 least. The surrogate ``FlowBalance`` is w delta^2 for
-    whatever pi becomes.
+    that minimises the group's delta^2. The surrogate ``FlowBalance`` is w delta^2 for any later pi.
     Units: log-probs in nats a token, at the sampling temperature; ``beta`` in nats a token.
     Limits: at pi_old = pi_0 it is beta times GRPO's advantage. All A are 0 where
     pi_old(y) = pi_0(y) exp(|y| (beta r(y) - c)) for some c. Groups of equal rewards move back
     towards the initial policy.
     Differs from the paper: there log Z is a network on the mean of the prompt's last hidden
-    states, trained together with the policy. The best such network says on each prompt the mean of
-    the log Z of its groups; here each group has its own, as in VarGrad (arXiv:2010.10436). A sample
-    is part of its group's mean: where r does not depend on the group, the expected gradient is
+    states, trained together with the policy. The best such network gives for each prompt the mean
+    of the log Z of its groups; here each group has its own, as in VarGrad (arXiv:2010.10436). A
+    sample is part of its group's mean: if r does not depend on the group, the expected gradient is
     (n - 1) / n of that with the best network.
 
     Args:
-        beta: how much a standard deviation of reward weighs; 15 in the authors' code.
-        scale: of r: "std", the paper's, or "none" for reward - mean.
+        beta: weight of a standard deviation of reward; 15 in the authors' code.
+        scale: "std", the paper's r, or "none" for reward - mean.
 
     Raises:
         SettingsError: ``beta`` is below 0 or not finite, or ``scale`` is unknown.

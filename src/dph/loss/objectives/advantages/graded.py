@@ -11,7 +11,7 @@ from dph.loss.objectives.terms import READS, AnyAdvantage, GroupSamples
 
 
 def reads_of(advantage: AnyAdvantage) -> frozenset[str]:
-    """The names on the attribute ``reads``, none where it has none.
+    """The names in the attribute ``reads``; none if there is no such attribute.
 
     Raises:
         SettingsError: a name that is not one of ``READS``.
@@ -25,7 +25,7 @@ def reads_of(advantage: AnyAdvantage) -> frozenset[str]:
 
 
 def least_samples_of(advantage: AnyAdvantage) -> int:
-    """The smallest group that it says something about: ``least_samples``, or 1."""
+    """The smallest group that it can judge: ``least_samples``, or 1."""
     return int(attribute_of(advantage, "least_samples", 1))
 
 
@@ -42,19 +42,19 @@ def graded_advantages(
 ) -> Float[Tensor, "groups samples"]:
     """Advantages of groups in which some samples could not be graded.
 
-    Those are no part of their group: ``advantage`` sees the others alone, all groups with equally
-    many of them in one call, and they get 0 themselves, whatever ``rewards`` and ``samples`` say
-    of them. A group that has fewer graded samples than ``advantage.least_samples`` gets 0.
+    ``advantage`` sees only the graded samples, all groups with equally many of them in one call.
+    The others get 0, whatever their ``rewards`` and ``samples``. A group that has fewer graded
+    samples than ``advantage.least_samples`` gets 0.
 
     Args:
         advantage: the term.
         rewards: of all samples.
-        graded: whose rewards say something.
+        graded: which samples have a meaningful reward.
         samples: inputs of an advantage with ``reads`` other than the rewards.
 
     Raises:
-        DataError: groups are smaller than the advantage needs even where all is graded, what it
-            reads is missing, or it returned another shape than it was given, or values that are
+        DataError: groups are smaller than the advantage needs even if all is graded, an input that
+            it reads is missing, or it returned another shape than its input's or values that are
             not finite.
 
     >>> from dph.loss.objectives import GroupAdvantage

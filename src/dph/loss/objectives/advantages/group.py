@@ -37,7 +37,7 @@ def given_logprobs(samples: GroupSamples, advantage: str) -> tuple[Tensor, Tenso
 
 
 def has_signal(rewards: Float[Tensor, "groups samples"]) -> Bool[Tensor, "groups"]:
-    """Tell which groups hold at least two different rewards.
+    """Groups with at least two different rewards.
 
     The others have advantage 0 everywhere: without a KL term they carry no gradient, and
     DAPO's dynamic sampling draws new ones instead.
@@ -142,12 +142,12 @@ def maxrl_advantages(
 ) -> Float[Tensor, "groups samples"]:
     """Advantage of each sample over the mean of its group, in units of that mean.
 
-    Equation: (r - mean) / mean, and 0 where nobody is right (MaxRL, arXiv:2602.02710, the
-    estimator with a baseline; its authors' code has mean + 1e-6 below the line).
+    Equation: (r - mean) / mean, and 0 if no sample is right (MaxRL, arXiv:2602.02710, the
+    estimator with a baseline; its authors' code has the denominator mean + 1e-6).
     Computed as: the equation without that eps, which a group with a right answer does not need.
     Limits: exactly 0 where all samples are right, or none. Samples' advantages sum to 0. The
-    mean of |A| is 2 (1 - mean), where GRPO's is about 2 sqrt(mean (1 - mean)): the learning rate
-    has to be tuned again.
+    mean of |A| is 2 (1 - mean), while GRPO's is about 2 sqrt(mean (1 - mean)): the learning rate
+    must be tuned again.
     What it climbs: for groups of n, (1/n) sum of A grad log pi is in expectation the gradient of
     the log-likelihood of a right answer, log p = - sum over k of (1 - p)^k / k, cut off after
     k = n - 1 (a test enumerates it; without the baseline it is cut off after n).
@@ -174,12 +174,12 @@ class MaxRL:
 
 
 _LEAST_SHARE = 1e-6
-"""Of the authors' code: an answer that hardly ever comes does not take all of the credit."""
+"""Of the authors' code: a very rare answer does not take all of the credit."""
 
 
 @dataclass(frozen=True, slots=True)
 class UniformCorrect:
-    """GRPO's advantages, shared out anew among the right answers of a group.
+    """GRPO's advantages, redistributed among the right answers of a group.
 
     Equation: A_i = A n+ ((1 - tau) / n+ + tau v_i / sum v) of the n+ right answers, whose
     advantage in GRPO is A, with v_i = 1 / q_i and q the softmax over them of
@@ -187,8 +187,8 @@ class UniformCorrect:
     code, ``compute_dgrpo_advantage_outcome_invq_l`` with alpha = 0, q at least 1e-6, and tau 0.2
     in their scripts).
     Units: log-probs in nats; per token, so lengths do not decide.
-    Limits: tau = 0 is GRPO. The sum over the right answers is GRPO's, whatever tau is. Answers
-    of equal mean log-prob have equal advantages.
+    Limits: tau = 0 is GRPO. The sum over the right answers is GRPO's for every tau. Answers of
+    equal mean log-prob have equal advantages.
 
     Raises:
         SettingsError: tau is outside of [0, 1], or ``scale`` is neither "std" nor "none".
@@ -216,7 +216,7 @@ class UniformCorrect:
         right = right_answers(rewards, "ucpo")
         plain = GroupAdvantage(self.scale)(rewards)
         means = (logprobs / lengths.clamp(min=1)).to(rewards.dtype)
-        # -inf beside at least one finite entry; a group without any is not used below.
+        # -inf next to at least one finite entry; a group without any is not used below.
         some = right.any(-1, keepdim=True)
         among = torch.where(right | ~some, means, -torch.inf).softmax(-1)
         rare = torch.where(right, 1 / among.clamp(min=_LEAST_SHARE), 0.0)
@@ -236,16 +236,16 @@ class DifferentialSmoothing:
     authors of MaxRL run it in their comparison (arXiv:2602.02710; read in their code,
     ``compute_dsgrpo_outcome_advantage``, with both gammas 0.05).
     Units: log-probs in nats; gammas in advantage a nat, of the answer or of a token.
-    Limits: both gammas 0 is GRPO. Groups of right answers alone, or of wrong ones, move too. A
+    Limits: both gammas 0 is GRPO. Groups of only right answers, or only wrong ones, move too. A
     sum grows with an answer's length, so small gammas are meant for long answers; a mean does
-    not, and does not follow the entropy of whole answers either. They agree where every answer
-    has one token.
+    not, and does not follow the entropy of whole answers either. They agree if every answer has
+    one token.
     Differs from the paper: MaxRL's code divides A by the standard deviation with the divisor n;
     here, as everywhere else but in ``PassAtK``, it is n - 1.
 
     Args:
-        gamma_p: of right answers.
-        gamma_n: of wrong answers; None is ``gamma_p``.
+        gamma_p: coefficient of right answers.
+        gamma_n: coefficient of wrong answers; None is ``gamma_p``.
         scale: of GRPO's advantages.
         logprob: "sum" over an answer's tokens, or "mean" a token.
 

@@ -1,4 +1,4 @@
-"""Pass@k training: a sample is worth what the size-k subsets that it belongs to are worth."""
+"""Pass@k training: a sample is valued by the subsets of size k that it belongs to."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,7 +20,7 @@ class PKPO:
     """n times the sample's share in the unbiased estimate of max@k, less a baseline.
 
     Equation (PKPO, arXiv:2505.15201, equations 19, 29 and 33 in the numbering of two public
-    implementations; the authors' own listing was not at hand): with M(I) the largest reward of a
+    implementations; the authors' listing was not available): with M(I) the largest reward of a
     subset I of the group,
     none: s_i = sum over subsets I of size k with i of M(I) / C(n, k);
     leave_one_out: less k / (n - 1) times the mean of M over the size-k subsets without i;
@@ -79,11 +79,11 @@ class PKPO:
 
 @lru_cache(maxsize=64)
 def _counts(n: int, k: int, baseline: Baseline) -> tuple[tuple[tuple[float, ...], ...], int]:
-    """From rewards in rising order to s_i, as whole numbers and what all of them are divided by.
+    """From rewards in rising order to s_i, as whole numbers and their common divisor.
 
-    Entry (i, j) says for how many subsets of i the j-th reward is the largest. As whole numbers
-    the terms of right answers cancel exactly where one more or less makes no difference, as long
-    as they stay below 2**53 (n = 64 with k up to 16, say).
+    Entry (i, j) is the number of subsets with i in which the j-th reward is the largest. As whole
+    numbers the terms of right answers cancel exactly if one more or less makes no difference, as
+    long as they stay below 2**53 (n = 64 with k up to 16, say).
     """
     rows, divisor = [], comb(n, k)
     if baseline == "leave_one_out":

@@ -1,13 +1,22 @@
-"""Decoding: rows start when there is room, draw token by token together, and leave when done."""
+"""Decoding: rows start when there is room, draw token by token together, and leave when done.
 
+A model's own forward can decode every model, with the cache that transformers makes or without one;
+`SharedForward` does it faster.
+"""
+
+import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
+from transformers import DynamicCache, PreTrainedModel
 
 from dph.errors import ModelError
 from dph.model.sampler.base import SamplingParameters
@@ -16,7 +25,7 @@ from dph.model.sampler.torch.waves import Room, Waiting, Wave, WaveRow
 # The nucleus: the fewest most likely tokens that together reach a probability.
 
 _PREFIX = 256
-"""Tokens that are looked at first: real models' nuclei are smaller, and sorting them is cheap."""
+"""Tokens that are looked at first: a real model's nucleus is smaller, and sorting them is cheap."""
 
 
 def nucleus(
@@ -55,7 +64,7 @@ def _bound(ordered: Float[Tensor, "rows values"], top_p: float) -> tuple[Tensor,
 
 
 def _largest(values: Float[Tensor, "rows vocabulary"], count: int) -> Float[Tensor, "rows count"]:
-    """The ``count`` largest values of every row, in descending order."""
+    """In descending order."""
     count = min(count, values.shape[1])
     if values.device.type != "cpu":
         return values.topk(count, dim=-1).values
@@ -70,7 +79,7 @@ _BLOCK = 64
 
 
 class ChosenTokens(NamedTuple):
-    """The chosen tokens and their full-vocabulary log-probs (nats) at the temperature."""
+    """Log-probs (nats) are those of the full vocabulary at the temperature."""
 
     tokens: Int[Tensor, "rows"]
     logprobs: Float[Tensor, "rows"]
@@ -91,8 +100,7 @@ def choose(
     Computed as: one pass of exp in float32, sums of blocks of 64 tokens, the cumulative sum of
     those in float64, then the cumulative sum inside the block that the uniform number falls into;
     all in vocabulary order, so that rounding in one row cannot reorder its tokens.
-    Accuracy: a token's probability is exact to about 1e-6 of that of its block, the log-prob to
-    float32.
+    Accuracy: 1e-6 of the probability of a token's block; the log-prob is that of float32.
     Limits: ``greedy`` takes the first largest logit and reads neither ``uniforms`` nor ``top_p``.
     """
     scores = logits.float()
@@ -116,7 +124,7 @@ def choose(
 def _block_sums(
     weights: Float[Tensor, "rows vocabulary"],
 ) -> Float[Tensor, "rows blocks"]:
-    """Sums of every 64 tokens; the last block may be shorter."""
+    """The last block may be shorter."""
     whole = weights.shape[1] // _BLOCK * _BLOCK
     sums = weights[:, :whole].reshape(len(weights), -1, _BLOCK).sum(dim=-1)
     if whole == weights.shape[1]:
@@ -144,22 +152,6 @@ def _invert(
     return (block * _BLOCK + offset)[:, 0].clamp_(max=last)
 
 
-class Cache(Protocol):
-    """The keys and values of a wave's rows."""
-
-    @property
-    def tokens(self) -> int:
-        """Space they take, in tokens of one row."""
-        ...
-
-    def select(self, kept: Int[Tensor, "kept"]) -> None:
-        """Keep these rows, in ascending order."""
-        ...
-
-
-CacheT = TypeVar("CacheT", bound=Cache)
-
-
 class DrawnRow(NamedTuple):
     """A completed row: its tokens up to and including the first stop token, and their log-probs."""
 
@@ -169,13 +161,13 @@ class DrawnRow(NamedTuple):
     finished: bool
 
 
-class Cohort(Generic[CacheT]):
+class Cohort:
     """A wave's rows: all have drawn ``age`` tokens; those that are done leave from time to time."""
 
     def __init__(
         self,
         wave: Wave,
-        cache: CacheT,
+        cache: Any,
         uniforms: Float[Tensor, "steps rows"],
         parameters: SamplingParameters,
     ) -> None:
@@ -196,20 +188,17 @@ class Cohort(Generic[CacheT]):
         return len(self._rows)
 
     def next_uniforms(self) -> Float[Tensor, "rows"]:
-        """Every row's number for its next token."""
         return self._uniforms[self.age].index_select(0, self._rows)
 
     def record(
         self, tokens: Int[Tensor, "rows"], logprobs: Float[Tensor, "rows"], stops: Tensor
     ) -> None:
-        """Keep the tokens that were drawn; ``stops`` says which of them end a row."""
         self._tokens[self.age].index_copy_(0, self._rows, tokens)
         self._logprobs[self.age].index_copy_(0, self._rows, logprobs)
         self.age += 1
         self._live &= ~stops
 
     def last_tokens(self) -> Int[Tensor, "rows"]:
-        """The last token drawn in every row."""
         return self._tokens[self.age - 1].index_select(0, self._rows)
 
     def hand_out(self) -> list[DrawnRow]:
@@ -224,7 +213,12 @@ class Cohort(Generic[CacheT]):
             going[self._rows] = self._live
         done = (self._open & ~going).nonzero()[:, 0]
         self._open = going
-        return list(self._drawn(done))
+        tokens = self._tokens[: self.age].index_select(1, done).T.cpu().numpy()
+        logprobs = self._logprobs[: self.age].index_select(1, done).T.cpu().numpy()
+        stops = np.isin(tokens, self.parameters.stop_token_ids)
+        lengths = np.where(stops.any(axis=1), stops.argmax(axis=1) + 1, self.age)
+        rows = [self.wave.rows[row] for row in done.tolist()]
+        return list(drawn_rows(rows, tokens, logprobs, lengths, self.parameters))
 
     def compact(self, *, below: float) -> None:
         """Let the finished rows leave once the share of unfinished ones falls under ``below``."""
@@ -235,14 +229,6 @@ class Cohort(Generic[CacheT]):
         self._rows = self._rows.index_select(0, kept)
         self._live = self._live.index_select(0, kept)
 
-    def _drawn(self, done: Int[Tensor, "done"]) -> Iterator[DrawnRow]:
-        tokens = self._tokens[: self.age].index_select(1, done).T.cpu().numpy()
-        logprobs = self._logprobs[: self.age].index_select(1, done).T.cpu().numpy()
-        stops = np.isin(tokens, self.parameters.stop_token_ids)
-        lengths = np.where(stops.any(axis=1), stops.argmax(axis=1) + 1, self.age)
-        rows = [self.wave.rows[row] for row in done.tolist()]
-        return drawn_rows(rows, tokens, logprobs, lengths, self.parameters)
-
 
 def drawn_rows(
     rows: Sequence[WaveRow],
@@ -251,7 +237,6 @@ def drawn_rows(
     lengths: NDArray[np.int64],
     parameters: SamplingParameters,
 ) -> Iterator[DrawnRow]:
-    """Rows that have drawn the first ``lengths`` of ``tokens``, both by row."""
     for row, ids, values, length in zip(rows, tokens, logprobs, lengths.tolist(), strict=True):
         if not np.isfinite(values[:length]).all():
             raise ModelError(
@@ -268,35 +253,44 @@ def drawn_rows(
 COMPACT_BELOW = 0.8
 """Finished rows leave the batch once the share of unfinished ones falls below this."""
 ADMIT_ABOVE = 0.25
-"""Waiting rows start once this share of all rows is free: a prefill for each would cost more."""
+"""Waiting rows start once this share of all rows is free: a prefill for each of them would cost
+more."""
 LOOK_EVERY = {"cpu": 1, "cuda": 16}
 """Steps between two looks for finished rows: on a GPU a look waits for all that was queued."""
 
 
-class DecodingForward(Protocol[CacheT]):
-    """Interface for running a model: `SharedForward`, `RepeatedForward` or `WholeForward`."""
+class DecodingForward(Protocol):
+    """Runs a model: `SharedForward`, `RepeatedForward` or `WholeForward`, each with its own cache.
+
+    A cache says how many ``tokens`` it has space for, and can ``select`` some of its rows, in
+    ascending order.
+    """
 
     joins: bool
+    """True if waves are decoded in one forward: one may start while others continue."""
 
     def start(
-        self, wave: Wave, living: Sequence[CacheT]
-    ) -> tuple[CacheT, Float[Tensor, "rows vocabulary"]]:
-        """Run the prompts of a wave, next to the caches of waves that are still being decoded."""
+        self, wave: Wave, living: Sequence[Any]
+    ) -> tuple[Any, Float[Tensor, "rows vocabulary"]]:
+        """Run the prompts of a wave, next to the caches of waves that are still being decoded.
+
+        Returns its cache and the logits of each row's first token.
+        """
         ...
 
     def step(
-        self, caches: Sequence[CacheT], tokens: Int[Tensor, "rows"]
+        self, caches: Sequence[Any], tokens: Int[Tensor, "rows"]
     ) -> Float[Tensor, "rows vocabulary"]:
-        """Append one token to every row of all waves."""
+        """Append one token to every row of all waves; return the logits of the next."""
         ...
 
 
-class Decoder(Generic[CacheT]):
-    """Decodes what waits under the bounds of ``waiting.limit``."""
+class Decoder:
+    """Decodes what waits, within ``waiting.limit``."""
 
     def __init__(
         self,
-        forward: DecodingForward[CacheT],
+        forward: DecodingForward,
         waiting: Waiting,
         parameters: SamplingParameters,
         *,
@@ -306,11 +300,10 @@ class Decoder(Generic[CacheT]):
         self.waiting = waiting
         self.parameters = parameters
         self.uniforms = uniforms
-        self.cohorts: list[Cohort[CacheT]] = []
+        self.cohorts: list[Cohort] = []
         self._is_stop: Tensor | None = None
 
     def run(self) -> Iterator[list[DrawnRow]]:
-        """Rows, as soon as they are seen to be done."""
         logits: list[Tensor] = []
         while True:
             logits += self._admit()
@@ -326,14 +319,22 @@ class Decoder(Generic[CacheT]):
             self.cohorts = [cohort for cohort in self.cohorts if cohort.unfinished]
             for cohort in self.cohorts:
                 cohort.compact(below=COMPACT_BELOW)
-            logits = [self._step()] if self.cohorts else []
+            logits = []
+            if self.cohorts:
+                tokens = torch.cat([cohort.last_tokens() for cohort in self.cohorts])
+                caches = [cohort.cache for cohort in self.cohorts]
+                logits.append(self.forward.step(caches, tokens))
 
     def _admit(self) -> list[Float[Tensor, "rows vocabulary"]]:
         """Start what there is room for; the logits of the new rows."""
         logits = []
         while self.waiting and (not self.cohorts or self.forward.joins):
-            free = self._free()
-            if self.cohorts and free.rows < ADMIT_ABOVE * self.waiting.limit.rows:
+            limit = self.waiting.limit
+            free = Room(
+                rows=limit.rows - sum(map(len, self.cohorts)),
+                tokens=limit.tokens - sum(cohort.cache.tokens for cohort in self.cohorts),
+            )
+            if self.cohorts and free.rows < ADMIT_ABOVE * limit.rows:
                 break
             wave = self.waiting.next_wave(free)
             if wave is None:
@@ -342,13 +343,6 @@ class Decoder(Generic[CacheT]):
             self.cohorts.append(Cohort(wave, cache, self.uniforms(wave), self.parameters))
             logits.append(first)
         return logits
-
-    def _free(self) -> Room:
-        limit = self.waiting.limit
-        return Room(
-            rows=limit.rows - sum(map(len, self.cohorts)),
-            tokens=limit.tokens - sum(cohort.cache.tokens for cohort in self.cohorts),
-        )
 
     def _draw(self, logits: Float[Tensor, "rows vocabulary"]) -> None:
         parameters = self.parameters
@@ -368,6 +362,138 @@ class Decoder(Generic[CacheT]):
         for cohort, part in zip(self.cohorts, parts, strict=True):
             cohort.record(*part)
 
-    def _step(self) -> Float[Tensor, "rows vocabulary"]:
-        tokens = torch.cat([cohort.last_tokens() for cohort in self.cohorts])
-        return self.forward.step([cohort.cache for cohort in self.cohorts], tokens)
+
+@dataclass(slots=True)
+class RepeatedCache:
+    """The cache of one wave, with the prompts repeated for each row and padded on the left."""
+
+    cache: DynamicCache
+    mask: Int[Tensor, "rows width"]
+    positions: Int[Tensor, "rows 1"]
+
+    @property
+    def tokens(self) -> int:
+        return int(self.mask.numel())
+
+    def select(self, kept: Int[Tensor, "kept"]) -> None:
+        """Keep or repeat rows."""
+        self.cache.batch_select_indices(kept)
+        self.mask = self.mask.index_select(0, kept)
+        self.positions = self.positions.index_select(0, kept)
+
+
+class RepeatedForward:
+    """Prefills each prompt once, repeats its cache for its rows, and decodes wave by wave.
+
+    Right for sliding windows, ALiBi and everything else that transformers caches token by token.
+    ``argument`` is the name of the cache in the model's forward.
+    """
+
+    joins = False
+
+    def __init__(self, model: PreTrainedModel, argument: str) -> None:
+        self.model, self.argument = model, argument
+        accepted = inspect.signature(model.forward).parameters
+        self._takes_positions = "position_ids" in accepted
+        self._options = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+
+    def start(
+        self, wave: Wave, living: Sequence[RepeatedCache] = ()
+    ) -> tuple[RepeatedCache, Float[Tensor, "rows vocabulary"]]:
+        del living  # nothing can be taken from another wave
+        device = self.model.device
+        width = max(map(len, wave.prompts))
+        padded = [(0,) * (width - len(prompt)) + prompt for prompt in wave.prompts]
+        lengths = torch.tensor([len(prompt) for prompt in wave.prompts], device=device)
+        padding = (width - lengths)[:, None]
+        columns = torch.arange(width, device=device)
+        mask = (columns >= padding).long()
+        cache = RepeatedCache(DynamicCache(config=self.model.config), mask, lengths[:, None])
+        positions = (columns - padding).clamp(min=0)
+        logits = self._run(cache, torch.tensor(padded, device=device), positions)
+        prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=device)
+        cache.select(prompt_of_row)
+        return cache, logits.index_select(0, prompt_of_row)
+
+    def step(
+        self, caches: Sequence[RepeatedCache], tokens: Int[Tensor, "rows"]
+    ) -> Float[Tensor, "rows vocabulary"]:
+        logits = []
+        parts = torch.split(tokens, [len(cache.mask) for cache in caches])
+        for cache, drawn in zip(caches, parts, strict=True):
+            cache.mask = torch.cat([cache.mask, cache.mask.new_ones(len(cache.mask), 1)], dim=1)
+            logits.append(self._run(cache, drawn[:, None], cache.positions))
+            cache.positions = cache.positions + 1
+        return torch.cat(logits)
+
+    def _run(self, cache: RepeatedCache, tokens: Tensor, positions: Tensor) -> Tensor:
+        options = {"position_ids": positions} if self._takes_positions else {}
+        output = self.model(
+            input_ids=tokens,
+            attention_mask=cache.mask,
+            use_cache=True,
+            **{self.argument: cache.cache},
+            **options,
+            **self._options,
+        )
+        logits: Tensor = output.logits[:, -1]
+        return logits
+
+
+@dataclass(slots=True)
+class WholeRows:
+    """The tokens of one wave's rows, each behind its prompt and padded on the right."""
+
+    ids: Int[Tensor, "rows width"]
+    lengths: Int[Tensor, "rows"]
+
+    @property
+    def tokens(self) -> int:
+        return self.ids.numel()
+
+    def select(self, kept: Int[Tensor, "kept"]) -> None:
+        """Keep or repeat rows."""
+        self.ids = self.ids.index_select(0, kept)
+        self.lengths = self.lengths.index_select(0, kept)
+
+
+class WholeForward:
+    """Runs every row from its first token for each of its tokens: slow, but needs no cache.
+
+    Right for every causal model, because no token sees the padding behind it.
+    """
+
+    joins = False
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self.model = model
+
+    def start(
+        self, wave: Wave, living: Sequence[WholeRows] = ()
+    ) -> tuple[WholeRows, Float[Tensor, "rows vocabulary"]]:
+        del living  # nothing can be taken from another wave
+        prompts = [torch.tensor(prompt) for prompt in wave.prompts]
+        lengths = torch.tensor(list(map(len, prompts)), device=self.model.device)
+        rows = WholeRows(pad_sequence(prompts, batch_first=True).to(lengths.device), lengths)
+        logits = self._run(rows)
+        prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=lengths.device)
+        rows.select(prompt_of_row)
+        return rows, logits.index_select(0, prompt_of_row)
+
+    def step(
+        self, caches: Sequence[WholeRows], tokens: Int[Tensor, "rows"]
+    ) -> Float[Tensor, "rows vocabulary"]:
+        parts = torch.split(tokens, [len(rows.ids) for rows in caches])
+        for rows, drawn in zip(caches, parts, strict=True):
+            rows.ids = pad(rows.ids, (0, 1))
+            rows.ids.scatter_(1, rows.lengths[:, None], drawn[:, None])
+            rows.lengths = rows.lengths + 1
+        return torch.cat([self._run(rows) for rows in caches])
+
+    def _run(self, rows: WholeRows) -> Tensor:
+        columns = torch.arange(rows.ids.shape[1], device=rows.ids.device)
+        mask = (columns < rows.lengths[:, None]).long()
+        output = self.model(input_ids=rows.ids, attention_mask=mask, use_cache=False)
+        rows_of_batch = torch.arange(len(mask), device=mask.device)
+        last: Tensor = output.logits[rows_of_batch, rows.lengths - 1]
+        return last

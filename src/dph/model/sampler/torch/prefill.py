@@ -1,7 +1,7 @@
 """Prefill: the prompts of a wave through the packed rows of the training forward.
 
-What prompts begin with alike is run once (`dph.model.forward.packing`), and not at all where the
-cache of another wave, or of a part before, has it: that is borrowed as one more stem, whose keys
+What prompts begin with alike is run once (`dph.model.forward.packing`), and not at all if the
+cache of another wave, or of an earlier part, has it: that is borrowed as one more stem, whose keys
 and values stand behind those of the tokens that are run.
 """
 
@@ -65,7 +65,7 @@ class PrefillPart:
     """Prompts of one forward."""
 
     places: list[int]
-    """Of the prompts in their wave."""
+    """Places of the prompts in their wave."""
     rows: PackedRows
     """The tokens that are run; every one of them is a source, prompt by prompt."""
     loans: list[Loan]
@@ -73,11 +73,6 @@ class PrefillPart:
     """Places of the sources, then of what is borrowed, among the keys of a layer."""
     prompts: list[NDArray[np.int64]]
     """For each prompt, its tokens as numbers of ``known``."""
-
-    @property
-    def lengths(self) -> list[int]:
-        """Tokens of each prompt."""
-        return list(map(len, self.prompts))
 
     @property
     def last(self) -> Int[Tensor, "prompts"]:
@@ -109,7 +104,7 @@ def prefilled(
 ) -> Float[Tensor, "prompts vocabulary"]:
     """``run`` every part of the prompts (`prefill_parts`), which keeps it in ``cache``.
 
-    Returns the logits behind each prompt, in their order.
+    Returns the logits behind each prompt, in the order of the prompts.
     """
     places: list[int] = []
     logits = []
@@ -135,7 +130,7 @@ def prefill_parts(
 
     A part may borrow from ``cache``, where the parts before it were kept, and from the caches of
     ``living`` waves. Of every prompt at least the last token is run, for its logits. A beginning is
-    shared or borrowed where that saves ``least_saved`` tokens (see `prefix_forest`).
+    shared or borrowed if that saves ``least_saved`` tokens (see `prefix_forest`).
     """
     forest = prefix_forest(prompts, least_saved=least_saved)
     batches = [(list(range(len(prompts))), forest)]
@@ -217,7 +212,7 @@ def _borrowed(
 
 
 def _loan(ids: tuple[int, ...], known: _Known) -> Loan | None:
-    """The longest common prefix that there is: that of one of the two neighbours in order."""
+    """The longest common prefix, which one of the two neighbours in order has."""
     at = bisect(known, ids, key=itemgetter(0))
     near = known[max(at - 1, 0) : at + 1]
     loans = [loan._replace(tokens=common_length(other, ids)) for other, loan in near]
@@ -238,7 +233,6 @@ class PrefillAttention:
     def __call__(
         self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
     ) -> Tensor:
-        """The mixed values of all tokens that are run."""
         layer = layer_of(module)
         lent = [loan.lender.lent(layer, loan.prompt, loan.tokens) for loan in self.loans]
         # Autocast leaves rotated queries and keys in float32; attention is the values' dtype.
@@ -253,7 +247,6 @@ class PrefillAttention:
 
 
 def layer_of(module: nn.Module) -> int:
-    """The number of the layer that an attention module belongs to."""
     layer = getattr(module, "layer_idx", None)
     if layer is None:
         raise ModelError(f"{type(module).__name__} does not say which layer it belongs to")

@@ -1,13 +1,17 @@
-"""Rows that are decoded in tensors which stay where they are, so that a step can be captured.
+"""Decoding on a GPU in tensors that stay where they are, so that a token of all rows is one launch.
 
 A step reads and writes nothing else: ages, last tokens, who is still drawn, random numbers, keys
 and values, and what was drawn. Lengths are tables on the device, so one CUDA graph holds for rows
-of all ages. Attention of a step is a cascade of two calls of torch's FlashAttention and a merge:
-over each row's own tokens, and over each prompt's tokens for all of its rows at once, whose keys
-are so read once and not once a row (Juravsky et al., arXiv:2402.05099, section 3).
+of all ages: a step runs as it is the first time that it has some number of rows, which warms up
+libraries, and is replayed as a graph from then on. Attention of a step is a cascade of two calls
+of torch's FlashAttention and a merge: over each row's own tokens, and over each prompt's tokens for
+all of its rows at once, whose keys are so read once and not once a row (Juravsky et al.,
+arXiv:2402.05099, section 3).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -19,11 +23,17 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
-from dph.model.attention.kernels import Segments, flash, takes_flash
-from dph.model.attention.releases import attending
+from dph.model.forward.kernels import Segments, flash, takes_flash
 from dph.model.forward.packing import LEAST_SAVED, Span, to_device, tokens_of_spans
+from dph.model.releases import attending
 from dph.model.sampler.base import SamplingParameters
-from dph.model.sampler.torch.decoding import choose
+from dph.model.sampler.torch.decoding import (
+    ADMIT_ABOVE,
+    LOOK_EVERY,
+    DrawnRow,
+    choose,
+    drawn_rows,
+)
 from dph.model.sampler.torch.prefill import (
     PREFILL_TOKENS,
     PrefillAttention,
@@ -31,7 +41,7 @@ from dph.model.sampler.torch.prefill import (
     layer_of,
     prefilled,
 )
-from dph.model.sampler.torch.waves import Wave
+from dph.model.sampler.torch.waves import Capacity, Room, Waiting, Wave, WaveRow
 
 BUCKET = 8
 """Rows are filled up to a multiple of this, so that few numbers of rows need a graph."""
@@ -40,17 +50,6 @@ BUCKET = 8
 def bucketed(rows: int) -> int:
     """Number of rows with those that fill up."""
     return -(-rows // BUCKET) * BUCKET
-
-
-class Capacity(NamedTuple):
-    """Sizes of the tensors: rows, and tokens of the prompts that they have."""
-
-    rows: int
-    prompt_tokens: int
-    longest: int
-    """Tokens of the longest prompt."""
-    samples: int
-    """Rows of one prompt at most."""
 
 
 @dataclass(slots=True)
@@ -67,7 +66,8 @@ class RowsInPlace:
     """The rows of some prompts; those of a prompt are neighbours, in the order of the prompts.
 
     The first ``rows`` places of every table are in use. What fills them up behind the real rows
-    was never live, and its tokens are not read.
+    was never live, and its tokens are not read. Memory for keys and values is taken with the first
+    prompts.
     """
 
     def __init__(
@@ -78,7 +78,6 @@ class RowsInPlace:
         *,
         least_saved: int = LEAST_SAVED,
     ) -> None:
-        """Tables for ``model``; memory for keys and values is taken with the first prompts."""
         self.model, self.parameters, self.capacity = model, parameters, capacity
         self.least_saved = least_saved
         self.rows = 0
@@ -101,8 +100,6 @@ class RowsInPlace:
         ).unbind()
         self._goes_on: Tensor | None = None
         """0 for tokens that end a row, 1 for all others."""
-
-    # Rows that start.
 
     def admit(
         self, wave: Wave, uniforms: Float[Tensor, "steps rows"]
@@ -134,11 +131,10 @@ class RowsInPlace:
         return sum(self.counts)
 
     def prompts_of(self, rows: Iterable[int]) -> list[int]:
-        """The prompts that these rows have."""
         return sorted(set(np.repeat(np.arange(len(self.counts)), self.counts)[list(rows)].tolist()))
 
     def _fill_up(self) -> None:
-        """Rows that are no rows up to a multiple of `BUCKET`; and where each prompt's rows end."""
+        """Fill the rows up to a multiple of `BUCKET`, and note where each prompt's rows end."""
         real = self.real
         self.rows = min(bucketed(real), self.capacity.rows)
         self.age[real : self.rows], self.length[real : self.rows] = 1, 1
@@ -158,8 +154,8 @@ class RowsInPlace:
         return prefilled(
             lambda part: self._run(part, [spans[first + place] for place in part.places]),
             wave.prompts,
-            _Kept(self._layers, wave.prompts, spans[first:]),
-            [_Kept(self._layers, self.prompts[:first], spans[:first])],
+            _KeptPrompts(self._layers, wave.prompts, spans[first:]),
+            [_KeptPrompts(self._layers, self.prompts[:first], spans[:first])],
             device=self.model.device,
             most_tokens=PREFILL_TOKENS,
             least_saved=self.least_saved,
@@ -204,7 +200,6 @@ class RowsInPlace:
     # A step: the same kernels on the same tensors, whatever the age of the rows.
 
     def advance(self) -> None:
-        """Draw one more token for every row."""
         self.draw(self.logits())
 
     def logits(self) -> Float[Tensor, "rows vocabulary"]:
@@ -243,8 +238,6 @@ class RowsInPlace:
         age.add_(live)
         live.mul_(self._goes_on.index_select(0, tokens)).mul_(age < parameters.max_tokens)
 
-    # Rows that leave.
-
     def keep(self, kept: Sequence[int], *, oldest: int, prompts: bool) -> None:
         """Keep these rows, in ascending order, none of which has drawn over ``oldest`` tokens.
 
@@ -265,7 +258,6 @@ class RowsInPlace:
         self._fill_up()
 
     def _move(self, kept: Sequence[int], oldest: int) -> None:
-        """Put these rows into the first places."""
         (index,) = to_device([np.array(kept, dtype=np.int64)], self.model.device)
         tables = (self.age, self.length, self.last, self.live)
         for table in (*tables, self.tokens, self.logprobs, self.uniforms):
@@ -288,7 +280,7 @@ class RowsInPlace:
 def probed_logits(
     model: PreTrainedModel, wave: Wave, after: Int[Tensor, "rows"]
 ) -> tuple[Tensor, Tensor]:
-    """Logits of every row of a wave behind its prompt, and behind one more token."""
+    """The logits that `RowsInPlace` gives."""
     sizes = [len(prompt) for prompt in wave.prompts]
     rows = RowsInPlace(
         model,
@@ -301,7 +293,7 @@ def probed_logits(
     return first, rows.logits()
 
 
-class _Kept(NamedTuple):
+class _KeptPrompts(NamedTuple):
     """Prompts whose keys and values are kept in these spans; a `Lender`."""
 
     layers: Mapping[int, _Layer]
@@ -364,3 +356,139 @@ class _Step:
         weight = torch.sigmoid(prompt.log_sum - own.log_sum).T[..., None].to(own.out.dtype)
         mixed = torch.lerp(own.out, prompt.out, weight)
         return mixed.view(count, -1, heads, size).transpose(1, 2).reshape(1, count, -1, size)
+
+
+# Decoding: the host looks at the rows from time to time, and lets others start in their places.
+
+
+class CapturedSteps:
+    """Runs a step as it is, then as a graph; a step that waits for the device is not captured."""
+
+    def __init__(self, refusal: str | None, on_refusal: Callable[[str], None]) -> None:
+        """Capture steps, unless there is a ``refusal``; ``on_refusal`` is called with a new one."""
+        self.refusal, self._tell = refusal, on_refusal
+        self._replays: dict[int, Callable[[], None] | None] = {}
+        self._pool = None if refusal else torch.cuda.graph_pool_handle()
+
+    def run(self, rows: RowsInPlace) -> None:
+        """Take a step; one with as many rows must read and write the same tensors."""
+        if self.refusal is not None:
+            rows.advance()
+        elif rows.rows not in self._replays:
+            self._replays[rows.rows] = None
+            self._warm_up(rows)
+        else:
+            replay = self._replays[rows.rows] or self._capture(rows)
+            if replay is not None:
+                replay()
+
+    def _warm_up(self, rows: RowsInPlace) -> None:
+        """A first step, in which nothing may wait for the device."""
+        try:
+            with _waits_refused():
+                logits = rows.logits()
+        except RuntimeError as error:
+            self._refuse(error)
+            logits = rows.logits()  # nothing but the newest keys was written: the same again
+        rows.draw(logits)
+
+    def _capture(self, rows: RowsInPlace) -> Callable[[], None] | None:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            # Other threads may use the device meanwhile. All graphs have one memory: what a step
+            # makes on its way is not read after it.
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+                rows.advance()
+        except RuntimeError as error:
+            self._refuse(error)
+            rows.advance()
+            return None
+        self._replays[rows.rows] = graph.replay
+        return graph.replay
+
+    def _refuse(self, error: RuntimeError) -> None:
+        self.refusal = " ".join(str(error).split()) or type(error).__name__
+        self._tell(self.refusal)
+
+
+@contextmanager
+def _waits_refused() -> Iterator[None]:
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings():  # it is a prototype, says torch
+        warnings.filterwarnings("ignore", message="Synchronization debug mode")
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+
+
+_COMPACT_BELOW = 0.5
+"""Finished rows leave once rows in use would become at most this share of what they are. A new
+number of rows takes a step as it is and a capture, as long as dozens of replayed tokens; rows that
+are done read no keys, and cost next to nothing while products are bound by reading the weights."""
+
+
+class GraphDecoder:
+    """Decodes what waits; the capacity of ``rows`` is that of ``waiting.limit``."""
+
+    def __init__(
+        self,
+        rows: RowsInPlace,
+        waiting: Waiting,
+        steps: CapturedSteps,
+        *,
+        uniforms: Callable[[Wave], Float[Tensor, "steps rows"]],
+    ) -> None:
+        self.rows, self.waiting, self.steps, self.uniforms = rows, waiting, steps, uniforms
+        self._open: dict[int, WaveRow] = {}
+        """Rows that were not handed out yet, by their places."""
+        self._ages: list[int] = []
+
+    def run(self) -> Iterator[list[DrawnRow]]:
+        """Rows, as soon as they are seen to be done."""
+        while self._open or self.waiting:
+            if not self._start():  # or a first token may be the last
+                if bucketed(len(self._open)) <= _COMPACT_BELOW * self.rows.rows:
+                    self._keep(prompts=False)
+                oldest = min(self._ages[place] for place in self._open)
+                for _ in range(min(LOOK_EVERY["cuda"], self.rows.parameters.max_tokens - oldest)):
+                    self.steps.run(self.rows)
+            if done := self._look():
+                yield done
+
+    def _start(self) -> bool:
+        """Whether waiting rows have started: where many are free, they take their places."""
+        limit, free = self.waiting.limit, self.waiting.limit.rows - len(self._open)
+        if not self.waiting or (self._open and free < ADMIT_ABOVE * limit.rows):
+            return False
+        used = sum(len(self.rows.prompts[place]) for place in self.rows.prompts_of(self._open))
+        wave = self.waiting.next_wave(Room(rows=free, tokens=limit.tokens - used))
+        if wave is None:
+            return False
+        self._keep(prompts=True)
+        self._open |= dict(enumerate(wave.rows, start=len(self._open)))
+        self.rows.admit(wave, self.uniforms(wave))
+        return True
+
+    def _keep(self, *, prompts: bool) -> None:
+        """Let rows that are done leave, and with ``prompts`` those that have no row any more."""
+        kept = sorted(self._open)
+        self.rows.keep(kept, oldest=max(self._ages, default=0), prompts=prompts)
+        self._open = {place: self._open[old] for place, old in enumerate(kept)}
+        self._ages = [self._ages[old] for old in kept]
+
+    def _look(self) -> list[DrawnRow]:
+        """Rows that were seen to be done. Waits for the device."""
+        rows = self.rows
+        ages, live = torch.stack([rows.age, rows.live])[:, : rows.rows].cpu().numpy()
+        self._ages = ages.tolist()
+        done = [place for place in self._open if not live[place]]
+        if not done:
+            return []
+        index = torch.tensor(done, device=rows.age.device)
+        tokens, logprobs = (
+            x.index_select(0, index).cpu().numpy() for x in (rows.tokens, rows.logprobs)
+        )
+        drawn = [self._open.pop(place) for place in done]
+        return list(drawn_rows(drawn, tokens, logprobs, ages[done], rows.parameters))

@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,25 +14,18 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from dph._base.randomness import uniforms
 from dph.errors import DataError, ModelError, SettingsError
-from dph.model.attention.probing import probe_tokens, sees_later_tokens
-from dph.model.attention.releases import (
+from dph.model.forward.probing import probe_tokens, sees_later_tokens
+from dph.model.loading import autocast, evaluating
+from dph.model.prompts import completion_text
+from dph.model.releases import (
     CACHE_ARGUMENTS,
     RECURRENT,
     cache_argument,
     keeps_state,
 )
-from dph.model.loading import autocast, evaluating
-from dph.model.prompts import completion_text
 from dph.model.sampler.base import SampleRequest, SamplingParameters
-from dph.model.sampler.torch.decoding import Decoder, DrawnRow
-from dph.model.sampler.torch.graph_decoding import (
-    CapturedSteps,
-    GraphDecoder,
-    capacity_of,
-    room_in_memory,
-)
-from dph.model.sampler.torch.own_forward import RepeatedForward, WholeForward
-from dph.model.sampler.torch.rows_in_place import RowsInPlace
+from dph.model.sampler.torch.decoding import Decoder, DrawnRow, RepeatedForward, WholeForward
+from dph.model.sampler.torch.rows_in_place import CapturedSteps, GraphDecoder, RowsInPlace
 from dph.model.sampler.torch.rows_in_place import probed_logits as logits_in_place
 from dph.model.sampler.torch.shared_forward import (
     SharedForward,
@@ -40,7 +33,14 @@ from dph.model.sampler.torch.shared_forward import (
     sharing_refusal,
     window_refusal,
 )
-from dph.model.sampler.torch.waves import Room, Waiting, Wave, padded_width
+from dph.model.sampler.torch.waves import (
+    Room,
+    Waiting,
+    Wave,
+    capacity_of,
+    padded_width,
+    room_in_memory,
+)
 from dph.recipe.tables import CACHE_TOKENS, MAX_ROWS
 from dph.records import Completion
 
@@ -104,10 +104,10 @@ class TorchSampler:
         self.max_rows, self.cache_tokens = max_rows, cache_tokens
         self.dtype = dtype
         self._refusals: dict[bool, str | None] = {}
-        """Answers of `sharing_refusal`, once it was asked: decoding in place, and otherwise."""
+        """Answers of `sharing_refusal`: for decoding in place, and otherwise."""
         self._no_graphs: str | None = None
         """The reason why steps are no graphs, found when one was to be captured."""
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def sample(
         self,
@@ -154,7 +154,6 @@ class TorchSampler:
     def _drawn(
         self, requests: Sequence[SampleRequest], parameters: SamplingParameters, seed: int
     ) -> Iterator[list[DrawnRow]]:
-        """Rows, as soon as they are seen to be done."""
         if not any(request.samples for request in requests):
             return
         uniforms = partial(self._uniforms, requests=requests, parameters=parameters, seed=seed)
@@ -164,13 +163,17 @@ class TorchSampler:
             room = Room(rows=capacity.rows, tokens=capacity.prompt_tokens)
             waiting = Waiting(requests, limit=room, max_tokens=most, packed=True)
             rows = RowsInPlace(self.model, parameters, capacity)
-            steps = CapturedSteps(self._uncaptured(parameters), self._refuse_graphs)
+            refusal = self._no_graphs
+            if parameters.top_p < 1 and not parameters.greedy:
+                refusal = "a nucleus (top_p < 1) waits for the device"
+                self._tell(_MANY_LAUNCHES, refusal)
+            steps = CapturedSteps(refusal, self._refuse_graphs)
             yield from GraphDecoder(rows, waiting, steps, uniforms=uniforms).run()
             return
         forward = self._forward(requests, parameters, limit)
         waiting = Waiting(requests, limit=limit, max_tokens=most, shared=forward.joins)
-        decoder: Decoder[Any] = Decoder(forward, waiting, parameters, uniforms=uniforms)
-        with forward.active():
+        decoder = Decoder(forward, waiting, parameters, uniforms=uniforms)
+        with forward.active() if isinstance(forward, SharedForward) else nullcontext():
             yield from decoder.run()
 
     def _limit(self, parameters: SamplingParameters) -> Room:
@@ -184,20 +187,12 @@ class TorchSampler:
         )
 
     def _in_place(self, requests: Sequence[SampleRequest], parameters: SamplingParameters) -> bool:
-        """Whether rows are decoded in place (`RowsInPlace`), a token of all in one launch."""
         if self.model.device.type != "cuda":
             return False
         refusal = self._refusal(requests, parameters, in_place=True)
         if refusal is not None:
             self._tell(_MANY_LAUNCHES, refusal)
         return refusal is None
-
-    def _uncaptured(self, parameters: SamplingParameters) -> str | None:
-        """The reason why a step in place is no graph, where it is known before; or None."""
-        if parameters.top_p < 1 and not parameters.greedy:
-            self._tell(_MANY_LAUNCHES, "a nucleus (top_p < 1) waits for the device")
-            return "top_p"
-        return self._no_graphs
 
     def _refuse_graphs(self, why: str) -> None:
         self._no_graphs = why
@@ -233,7 +228,6 @@ class TorchSampler:
         return RepeatedForward(self.model, argument) if argument else self._whole_forward(requests)
 
     def _whole_forward(self, requests: Sequence[SampleRequest]) -> WholeForward:
-        """The forward of a model whose cache is not known."""
         name = type(self.model).__name__
         tokens = probe_tokens(self.model.config, [request.prompt_ids for request in requests])
         if sees_later_tokens(self.model, tokens):
@@ -243,9 +237,8 @@ class TorchSampler:
         return WholeForward(self.model)
 
     def _tell(self, what: str, why: str) -> None:
-        """Log it once."""
-        if f"{what}: {why}" not in self._told:
-            self._told.add(f"{what}: {why}")
+        if f"{what}: {why}" not in self._logged:
+            self._logged.add(f"{what}: {why}")
             _LOG.warning("%s: %s: %s", type(self.model).__name__, what, why)
 
     def _is_one_short_prompt(
@@ -293,7 +286,6 @@ class TorchSampler:
 def check_requests(
     config: PreTrainedConfig, requests: Iterable[SampleRequest], parameters: SamplingParameters
 ) -> None:
-    """Refuse what cannot be sampled."""
     config = config.get_text_config()
     context = getattr(config, "max_position_embeddings", None)
     vocabulary = config.vocab_size

@@ -1,8 +1,12 @@
-"""Cutting requests into waves: which rows start to be decoded together, and when."""
+"""Cutting requests into waves: which rows start to be decoded together, when, and in what room."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from transformers import PreTrainedModel
 
 from dph.errors import SettingsError
 from dph.model.sampler.base import SampleRequest, families
@@ -45,11 +49,70 @@ class Wave:
 class Room:
     """Limits of the cache: rows, and tokens (prompts once each, completions to the full).
 
-    Where a cache keeps prompts packed and apart from what rows draw, tokens are those of prompts.
+    If a cache keeps prompts packed and apart from what rows draw, tokens are those of prompts.
     """
 
     rows: int
     tokens: int
+
+
+_SHARE = 0.85
+"""Of the free memory; the rest is for the intermediate results of a forward."""
+_OF_A_LOGIT = 18
+"""Bytes of a word's logit in a step: in 16 bits, in float32, as a weight, and in sums of blocks."""
+
+
+def room_in_memory(model: PreTrainedModel, *, max_tokens: int, width: int) -> Room:
+    """Rows and tokens that fit into the free memory of a GPU, next to the logits of a step.
+
+    ``width`` is the number of bytes of a number in the cache.
+    """
+    free, _ = torch.cuda.mem_get_info(model.device)
+    free += torch.cuda.memory_reserved(model.device) - torch.cuda.memory_allocated(model.device)
+    config = model.config.get_text_config()
+    heads = config.num_attention_heads
+    kept = getattr(config, "num_key_value_heads", None) or heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    token = 2 * width * config.num_hidden_layers * kept * size
+    logits = _OF_A_LOGIT * config.vocab_size
+    rows = max(1, int(_SHARE * free / (max_tokens * token + logits)))
+    return Room(rows=rows, tokens=max(0, int((_SHARE * free - rows * logits) / token)))
+
+
+class Capacity(NamedTuple):
+    """Sizes of the tensors: rows, and tokens of the prompts that they have."""
+
+    rows: int
+    prompt_tokens: int
+    longest: int
+    """Tokens of the longest prompt."""
+    samples: int
+    """Rows of one prompt at most."""
+
+
+def capacity_of(requests: Sequence[SampleRequest], limit: Room, *, max_tokens: int) -> Capacity:
+    """All rows at once where they fit into ``limit``, else as many as fit with their prompts."""
+    wanted: Counter[tuple[int, ...]] = Counter()
+    for request in requests:
+        wanted[request.prompt_ids] += request.samples
+    wanted = +wanted
+    longest, rows = max(map(len, wanted), default=0), wanted.total()
+    if longest + max_tokens > limit.tokens:
+        raise SettingsError(
+            f"a prompt of {longest} tokens and max_tokens = {max_tokens} do not fit into "
+            f"cache_tokens = {limit.tokens}"
+        )
+    tokens = sum(map(len, wanted))
+    share = limit.tokens / (tokens + rows * max_tokens)
+    fitting = min(int(share * rows), (limit.tokens - longest) // max_tokens)
+    most = max(1, min(rows, limit.rows, fitting))
+    again = longest if most < rows else 0  # a prompt whose last rows start after its first
+    return Capacity(
+        rows=most,
+        prompt_tokens=min(tokens + again, limit.tokens - most * max_tokens),
+        longest=longest,
+        samples=max(wanted.values()),
+    )
 
 
 class Waiting:
@@ -97,11 +160,11 @@ class Waiting:
         return bool(self._queue)
 
     def next_wave(self, free: Room) -> Wave | None:
-        """The next rows that fit into ``free`` together; None where not even one does.
+        """The next rows that fit into ``free`` together; None if not even one does.
 
         A prompt whose rows need more than half of all the room starts as many as there is room
         for; others wait until all their rows fit. A prompt that is longer than the wave's first,
-        or less than half as long, starts a wave of its own.
+        or less than half as long, starts a new wave.
         """
         prompts: list[tuple[int, ...]] = []
         rows: list[WaveRow] = []

@@ -7,7 +7,7 @@ import torch
 
 from counting_device import CountingDevice
 from counting_device.attention import PackedFlash
-from dph.model.attention.kernels import (
+from dph.model.forward.kernels import (
     AttentionPart,
     Explicit,
     FlashCpu,

@@ -9,7 +9,7 @@ from packaging.version import Version
 from torch.utils.checkpoint import checkpoint
 
 from dph.errors import ModelError
-from dph.model.attention.releases import (
+from dph.model.releases import (
     _attend,
     attending,
     cache_argument,

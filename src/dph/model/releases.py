@@ -1,6 +1,6 @@
 """Internals of transformers, which change from release to release: caches, attention, refusals.
 
-Known are releases 5.5 to 5.24; `tests/model/attention/test_releases.py` has their names.
+Known are releases 5.5 to 5.24; `tests/model/test_releases.py` has their names.
 """
 
 import inspect
@@ -38,13 +38,13 @@ def attention_window(model: PreTrainedModel) -> float:
 
 
 def recurrent_layers(config: PreTrainedConfig) -> int:
-    """Number of layers with a recurrent state, also those that attend to tokens as well."""
-    # Asked of what a layer holds: the classes' names change from release to release.
+    """Number of layers with a recurrent state, including those that attend to tokens as well."""
+    # By the attributes of a layer: the classes' names change from release to release.
     return sum(hasattr(layer, "recurrent_states") for layer in DynamicCache(config=config).layers)
 
 
 def keeps_state(config: PreTrainedConfig, classes: Iterable[type[PreTrainedModel]]) -> bool:
-    """Whether such models remember a prompt otherwise than as its tokens' keys and values."""
+    """Whether such models remember a prompt in another form than its tokens' keys and values."""
     taken = (inspect.signature(found.forward).parameters.keys() for found in classes)
     return recurrent_layers(config) > 0 or any(STATE_ARGUMENTS & names for names in taken)
 
@@ -56,7 +56,7 @@ def cache_argument(model: PreTrainedModel) -> str | None:
 
 
 def causal_classes(config: PreTrainedConfig) -> tuple[type[PreTrainedModel], ...]:
-    """The causal language models that transformers has for a config; none where it has none."""
+    """The causal language models that transformers has for a config."""
     found = AutoModelForCausalLM._model_mapping.get(type(config), ())
     return found if isinstance(found, tuple) else (found,)
 
@@ -87,9 +87,7 @@ class Attend(Protocol):
 
     def __call__(
         self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
-    ) -> Tensor:
-        """The mixed values."""
-        ...
+    ) -> Tensor: ...
 
 
 class _Running(NamedTuple):

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from transformers import LlamaConfig
 
-from dph.model.attention.probing import (
+from dph.model.forward.probing import (
     COUNT,
     DRAWS,
     own_logits,

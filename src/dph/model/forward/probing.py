@@ -13,18 +13,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
-# What rounding does to a model: its own logits, and how far they move where all is rounded anew.
-#
-# Two ways of computing the same thing differ by rounding, and by how much is up to the model, its
+# Two ways of computing the same thing differ by rounding, and by how much depends on the model, its
 # tokens and its precision: a token that was hardly trained can make activations so large that
 # logits in bfloat16 are off by more than they mean. So the model is asked, by Monte Carlo
-# arithmetic (D. S. Parker, 1997): whatever its modules put out is moved up or down, at random, by
+# arithmetic (D. S. Parker, 1997): every output of its modules is moved up or down, at random, by
 # as much as it may be off.
 
 DRAWS = 8
 """Random roundings that the model's own movement is measured by."""
 MOST = 2.0
-"""Movements that two computations may lie apart: each is at most one away from what is exact."""
+"""Movements by which two computations may differ: each is at most one away from the exact value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +58,7 @@ def own_logits(model: PreTrainedModel, rows: Sequence[Row]) -> list[OwnLogits]:
 def last_logits(
     model: PreTrainedModel, rows: Sequence[Row], *, copies: int = 1
 ) -> list[Float[Tensor, "copies _ vocabulary"]]:
-    """The logits of each row, of which there are some ``copies``, in one pass.
-
-    Rows are padded on the right, where no token of theirs sees it.
-    """
+    """The logits of ``copies`` of each row, in one pass; no token sees the padding on its right."""
     width = max(len(ids) for ids, _ in rows)
     padded = torch.tensor([[*ids, *[0] * (width - len(ids))] for ids, _ in rows])
     batch = padded.repeat(copies, 1).to(model.device)
@@ -103,8 +98,8 @@ def rounded_anew(model: nn.Module, draw: int = 0) -> Iterator[None]:
 
 
 def root_mean_square(found: Tensor, wanted: Tensor) -> float:
-    """The distance of two tensors by element; NaN, which lost weights give, counts as 0."""
-    # Whoever uses the values says so when it meets them.
+    """The distance of two tensors by element; NaN counts as 0."""
+    # NaN comes from lost weights, which are refused where the values are used.
     apart = found.detach().nan_to_num() - wanted.detach().nan_to_num()
     return float(apart.float().square().mean().sqrt())
 
@@ -125,11 +120,11 @@ def _moved(_module: nn.Module, inputs: Any, output: Any, *, seed: int) -> Any:
 
 
 COUNT = 10
-"""Different tokens that rows of a probe are made of."""
+"""Number of different tokens in the rows of a probe."""
 
 
 def probe_tokens(config: PreTrainedConfig, prompts: Sequence[Sequence[int]]) -> list[int]:
-    """`COUNT` tokens, all different where the vocabulary has that many.
+    """`COUNT` tokens, all different if the vocabulary has that many.
 
     The first of ``prompts``, without those that begin, end or pad a text; then others of the
     vocabulary, by a seeded choice. The first tokens by number (1, 2, 3) are often special ones,

@@ -39,7 +39,6 @@ class FlashCpu:
     """torch's flash kernel for the CPU: scores never leave the cache."""
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> AttentionPart:
-        """Attention of every query over these keys."""
         bias = None if scoring.bias is None else scoring.bias.to(query.dtype)
         part: tuple[Tensor, Tensor] = _cpu_forward(
             query, key, value, 0.0, scoring.causal, attn_mask=bias, scale=scoring.scaling
@@ -61,7 +60,6 @@ class Explicit:
     """Matrix products and a softmax: every device, dtype and softcap; scores are not kept."""
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> AttentionPart:
-        """See `FlashCpu`."""
         scores, _ = _scores(query, key, scoring)
         log_sum = scores.logsumexp(dim=-1)
         weights = scores.sub_(log_sum[..., None]).exp_()
@@ -70,7 +68,6 @@ class Explicit:
     def backward(
         self, grad: Tensor, tensors: QueryKeyValue, part: AttentionPart, scoring: Scoring
     ) -> QueryKeyValue:
-        """See `FlashCpu`."""
         query, key, value = tensors
         scores, capped = _scores(query, key, scoring)
         weights = scores.sub_(part.log_sum[..., None]).exp_()
@@ -89,7 +86,7 @@ Kernel = FlashCpu | Explicit
 
 
 def _scores(query: Tensor, key: Tensor, scoring: Scoring) -> tuple[Tensor, Tensor | None]:
-    """Scores in at least float32, and their tanh where there is a cap."""
+    """Scores in at least float32, and their tanh if there is a cap."""
     scores = query @ key.transpose(-1, -2)
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).mul_(scoring.scaling)
     capped = None
@@ -160,8 +157,8 @@ def merge_evenly(
 class Segments(NamedTuple):
     """Places of packed queries and keys; the queries of a segment see the keys of that segment.
 
-    Grouped key-value heads are the kernel's own business. Both tables are int32, on the device, and
-    hold where each segment begins and, last, where all end.
+    Both tables are int32, on the device: where each segment begins and, last, where all end. There
+    may be fewer key-value heads than query heads.
     """
 
     queries: Int[Tensor, "segments+1"]
@@ -207,17 +204,11 @@ def flash(
     causal: bool = False,
     used: Int[Tensor, "segments"] | None = None,
 ) -> FlashPart:
-    """Attention within each segment, in one kernel call.
+    """Attention within each segment, in one kernel call, of packed tensors of 16 bits on CUDA.
 
-    Args:
-        query: packed; 16 bits on CUDA, as key and value.
-        key: packed.
-        value: packed.
-        segments: their places.
-        scaling: of the scores.
-        causal: a segment's last query sees all of its keys, the one before all but the last ...
-        used: int32; how many of the first keys of each segment there are. A table on the device
-            that may change between two replays of a graph.
+    With ``causal`` a segment's last query sees all of its keys, the one before all but the last ...
+    ``used`` (int32) says how many of the first keys of each segment there are: a table on the
+    device that may change between two replays of a graph.
     """
     out, log_sum, state, unused, _ = torch.ops.aten._flash_attention_forward(
         query,
@@ -249,7 +240,7 @@ def flash_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of query, key and value through the part of ``part.out`` that is theirs.
 
-    ``part`` is the whole attention where several parts were merged (see the top of this file).
+    ``part`` is the whole attention if several parts were merged (see the top of this file).
     """
     grads: tuple[Tensor, Tensor, Tensor] = torch.ops.aten._flash_attention_backward(
         grad,

@@ -1,1 +1,0 @@
-"""Attention of our own inside models of transformers, for the training forward and the sampler."""
