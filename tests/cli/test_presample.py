@@ -4,7 +4,7 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 
-from dph.cli.display.pool import BAR_WIDTH, bar_chart
+from dph.cli.run import BAR_WIDTH, bar_chart
 
 
 def test_the_json_output_is_one_document(dph, example, tmp_path):

@@ -292,7 +292,7 @@ def test_weights_that_need_a_package_are_refused_where_it_is_missing(
     errors, passed, example, monkeypatch
 ):
     there = set()
-    monkeypatch.setattr("dph.recipe.extras.find_spec", lambda name: name if name in there else None)
+    monkeypatch.setattr("dph.recipe.tables.find_spec", lambda name: name if name in there else None)
     weights = ["model.weights=bfloat16", "model.dtype=bfloat16"]
     [message] = errors(example, *weights)
     assert message == (

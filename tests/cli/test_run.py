@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from dph.recipe.aliases import LEFT
+from dph.recipe.keys import LEFT
 from dph.runs import training_stage as stage
 
 

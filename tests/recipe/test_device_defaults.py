@@ -9,7 +9,7 @@ from minimal_recipe import resolved
 
 @pytest.mark.parametrize("there", [True, False])
 def test_auto_is_decided_by_the_device_and_by_the_packages_that_are_installed(monkeypatch, there):
-    monkeypatch.setattr("dph.recipe.extras.find_spec", lambda _: there or None)
+    monkeypatch.setattr("dph.recipe.tables.find_spec", lambda _: there or None)
     cpu, gpu = (resolved().on_device(cuda=cuda) for cuda in (False, True))
     assert (cpu.model.dtype, cpu.model.kernels) == ("float32", "torch")
     assert (cpu.sampling.max_rows, cpu.sampling.cache_tokens) == (256, 262144)

@@ -5,7 +5,7 @@ from huggingface_hub import parse_hf_uri
 
 from dph.errors import SettingsError
 from dph.recipe import load_recipe, recipe_toml, resolve_recipe
-from dph.recipe.hub_names import HubFile, hub_file, is_model_id
+from dph.recipe.places import HubFile, hub_file, is_model_id
 
 FILE = HubFile(repo="org/name", revision=None, path="data/train.parquet")
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 
 def default_workers() -> int:
-    """A worker for each core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -108,7 +107,6 @@ def run_grading(
 
 
 def summary_json(summary: "GradeSummary", source: Path, target: Path) -> dict[str, Any]:
-    """The summary as JSON."""
     speed = summary.rows_per_second
     return {
         "schema": 2,
@@ -405,7 +403,6 @@ def grade(
 
 
 def _audit(name: str, problems: Path | None, timeout: float, *, as_json: bool) -> None:
-    """Audit a function or a verifier; exit code 1 if there are findings."""
     from dph._base.import_path import is_import_path
     from dph.tasks.grading.audit import audit_function, audit_verifier
     from dph.tasks.grading.probes import BUILT_IN

@@ -7,24 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dph._base.provenance import install_command
+from dph.cli.display.output import json_text, quiet_libraries
 from dph.cli.options import (
     BootstrapSeed,
     ColumnOption,
     IntervalsSeed,
     JsonOption,
     SetNamesOption,
+    TrainedRunArgument,
     argument,
     option,
 )
+from dph.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from dph.results.publish import FinishedRun
 
-RunArgument = Annotated[Path, argument("RUN", "Directory of a trained run.")]
-
 
 def card(
-    run: RunArgument,
+    run: TrainedRunArgument,
     out: Annotated[
         Path | None, option("--out FILE", "File of the card [default: RUN/README.md].")
     ] = None,
@@ -34,8 +36,6 @@ def card(
 
     The card has the method, the recipe, measurements and hashes.
     """
-    from dph.cli.display.output import json_text, quiet_libraries
-
     finished = _finished(run)
     quiet_libraries()
     from dph.results.publish import write_card
@@ -47,7 +47,7 @@ def card(
 
 
 def push(
-    run: RunArgument,
+    run: TrainedRunArgument,
     name: Annotated[str, argument("OWNER/NAME", "Name of the model on the Hub.")],
     private: Annotated[bool, option("--private", "Create the repository as private.")] = False,
     as_json: JsonOption = False,
@@ -57,8 +57,6 @@ def push(
     Its card and recipe are uploaded too. If you have edited RUN/README.md, that file is the card.
     Log in with `hf auth login`, or set HF_TOKEN.
     """
-    from dph.cli.display.output import json_text, quiet_libraries
-
     finished = _finished(run)
     quiet_libraries()
     from dph.results.publish import push as push_run
@@ -69,7 +67,6 @@ def push(
 
 
 def _finished(place: Path) -> "FinishedRun":
-    """The run, and a note where its card cannot compare it with its initial policy."""
     from dph.results.publish import read_finished_run
     from dph.results.read.found_runs import the_run
 
@@ -112,9 +109,6 @@ def view(
     The page follows metrics.jsonl and progress.parquet as they grow. The server reads only the run
     directories; Ctrl-C ends it.
     """
-    from dph._base.provenance import install_command
-    from dph.errors import SettingsError
-
     try:
         from dph.results.view.app import access_for, serve
     except ModuleNotFoundError as error:
@@ -131,7 +125,6 @@ def view(
 def require_out_file(out: Path, flag: str = "--out") -> None:
     """Refuse a file, of an option ``flag``, that could not be written."""
     from dph.cli.request import require_writable
-    from dph.errors import DataError
 
     if out.is_dir():
         raise DataError(f"{flag} names a directory, {out}; name the file to write")
@@ -198,8 +191,6 @@ def _print_with_notes(
     document: dict[str, Any], text: str, notes: Sequence[str], *, as_json: bool
 ) -> None:
     """Print a result: notes are part of the document, and go to stderr next to the text."""
-    from dph.cli.display.output import json_text
-
     if as_json:
         typer.echo(json_text({**document, "notes": list(notes)}))
         return
@@ -241,7 +232,6 @@ def table(
     intervals over seeds.
     """
     from dph._base.files import write_text
-    from dph.cli.display.output import json_text
     from dph.results.charts.text_table import FORMATS
 
     if out is not None:

@@ -93,7 +93,6 @@ def convert(
 
 
 def _to_inspect(run: Path, source: Path | None, out: Path | None, *, as_json: bool) -> None:
-    """Write the logs of a run and say where they are."""
     from dph.cli.request import require_writable
     from dph.results.inspect import write_inspect_logs
     from dph.results.read.run_results import RunResults
@@ -167,7 +166,6 @@ def _require_place(out: Path, source: Path | None = None) -> None:
 
 
 def _require_some(loaded: "CodeProblems | MathProblems", data: Path) -> None:
-    """Refuse a file that gives no problem, before anything is written."""
     from dph.errors import DataError
 
     if not loaded.problems:

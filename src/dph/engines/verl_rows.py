@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.data import SHOTS
 from dph.recipe.engines import Row
 from dph.recipe.schema import EnvironmentSettings
-from dph.recipe.terms import READ_IN_OWN_LOOP
+from dph.recipe.terms import ADVANTAGES, READ_IN_OWN_LOOP
 from dph.tasks.verifiers.table import verifier_settings
 
 _ACTOR, _ROLLOUT, _MODEL = (f"actor_rollout_ref.{part}" for part in ("actor", "rollout", "model"))

@@ -140,7 +140,6 @@ def _side_by_side(
 
 
 def _summary(recipes: Sequence[Recipe], out: Path, *, seed: int) -> dict[str, Any]:
-    """Scores and costs of all models, and the sentences on them."""
     names = [recipe.name for recipe in recipes]
     scores = read_runs([out / name for name in (BASE, *names)], ())
     changes = solved_changes({name: scores[str(out / name)] for name in (BASE, *names)})

@@ -36,7 +36,6 @@ class Row:
     why: str = ""
 
     def refuses(self, value: Any) -> bool:
-        """Whether the engine cannot have ``value``."""
         return value in self.never or (self.only is not None and value not in self.only)
 
 
@@ -82,7 +81,6 @@ ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
 
 
 def engine_settings(engine: Engine) -> Mapping[str, Row]:
-    """The row of every setting in ``engine``, by key; empty for our own engine."""
     path = ENGINES[engine].settings
     rows: Mapping[str, Row] = resolve_name(path) if path else {}
     return rows

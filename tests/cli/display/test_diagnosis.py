@@ -3,7 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dph.cli.display.diagnosis import diagnosis_text
+from dph.cli.display.comparison import diagnosis_text
 from dph.results.diagnosis.run_diagnosis import diagnose
 from results.diagnosis.models import a_model, samples_of, save_evaluation
 

@@ -27,7 +27,6 @@ def make_directory(path: Path) -> Path:
 
 
 def require_other_file(target: Path, source: Path) -> None:
-    """Refuse to write a file over the one that it is made from."""
     if target.resolve() == source.resolve():
         raise DataError(f"{target} is the input; write to another file")
 
@@ -112,7 +111,6 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` atomically (UTF-8)."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -147,7 +145,6 @@ def write_json_lines(
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -157,6 +154,5 @@ def read_json(path: Path) -> Any:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -48,12 +48,10 @@ class Parts:
         make_directory(directory.parent)
 
     def path(self, index: int) -> Path:
-        """Path of part ``index``, whether it exists or not."""
         return self._directory / f"{index:06d}{self._suffix}"
 
     @contextmanager
     def writing(self, index: int) -> Iterator[Path]:
-        """A temporary file that becomes piece ``index`` if the block succeeds."""
         with self._starting:
             if not (self._directory / _JOB).exists():
                 write_json(make_directory(self._directory) / _JOB, self._job)
@@ -61,7 +59,6 @@ class Parts:
             yield temporary
 
     def remove(self) -> None:
-        """Remove all pieces; the whole is written."""
         if self._directory.exists():
             shutil.rmtree(self._directory)
 

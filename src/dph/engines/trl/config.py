@@ -10,7 +10,7 @@ from dph.engines.engine_objective import engine_objective
 from dph.engines.trl.terms import DEFINITION, apply_terms
 from dph.errors import SettingsError
 from dph.recipe import ObjectiveSettings
-from dph.recipe.aliases import REHEARSAL, SHORTHAND
+from dph.recipe.objective import REHEARSAL, SHORTHAND
 from dph.recipe.places import POOL
 
 logger = logging.getLogger(__name__)

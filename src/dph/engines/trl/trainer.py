@@ -28,7 +28,7 @@ from dph.engines.trl.shared import refuse_settings, refuse_trainer, regrouped, s
 from dph.engines.trl.terms import all_advantages, own_advantage, read_logprobs
 from dph.errors import SettingsError
 from dph.loss.objectives import AnyAdvantage, reads_of
-from dph.recipe.aliases import REHEARSAL
+from dph.recipe.objective import REHEARSAL
 from dph.recipe.terms import LOGPROBS
 from dph.runs.objective import make_objective
 

@@ -15,7 +15,7 @@ from dph.recipe import (
     PresamplingSettings,
     TrainingSettings,
 )
-from dph.recipe.aliases import SHORTHAND
+from dph.recipe.objective import SHORTHAND
 from dph.recipe.section import Count, FilePath, Positive, Section
 from dph.runs.presample.manifest import Rule
 from dph.tasks.verifiers import Verifier, make_verifier
