@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dph.quickstart.words import first_sentence, solved_changes
+from dph.quickstart.run import first_sentence, solved_changes
 from dph.runs.evaluate.scores import SetScores
 
 PROBLEMS, SAMPLES = 200, 4

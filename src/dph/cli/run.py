@@ -223,7 +223,7 @@ def _pool_json(pool: Path, manifest: "Manifest") -> dict[str, Any]:
 
 
 def _complementarity(pool: Path) -> "Complementarity | None":
-    """What styles add to each other in a pool; None without styles."""
+    """Complementarity of the styles of a pool's answers; None without styles."""
     import pyarrow.parquet as pq
 
     from dph.results.diagnosis.complementarity import complementarity

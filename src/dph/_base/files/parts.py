@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dph._base.files.atomic import atomic_file, make_directory, read_json, write_json
+from dph._base.files import atomic_file, make_directory, read_json, write_json
 from dph.errors import DataError
 
 logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dph._base.files.atomic import atomic_path, write_json_lines
+from dph._base.files import atomic_path, write_json_lines
 from dph.errors import PoolError, SettingsError
 from dph.records import Outcome, Problem
 from dph.runs.presample.diagnosis import Ungradable
