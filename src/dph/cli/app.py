@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -32,10 +32,9 @@ from dph.errors import SettingsError
 
 
 def doctor(
-    names: Annotated[
-        list[str] | None,
-        argument("PART", "Parts that must be ready: own, or the name of an extra."),
-    ] = None,
+    names: list[str] | None = argument(
+        "PART", "Parts that must be ready: own, or the name of an extra.", None
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Print versions, and what is installed and what is missing.
@@ -60,24 +59,21 @@ def doctor(
 
 
 def quickstart(
-    methods: Annotated[
-        str | None,
-        option(
-            "--methods A,B,...",
-            "Recipes to compare, by their names in OUT/recipes, separated by commas.",
-            show_default="grpo,dph_f,rkl",
-        ),
-    ] = None,
-    seed: Annotated[int, option("--seed N", "Seed of training.", min=0)] = 0,
-    task: Annotated[str, option("--task NAME", "Task to learn: countdown or sql.")] = "countdown",
-    out: Annotated[Path, option("--out DIR", "Output directory.")] = Path("quickstart"),
-    jobs: Annotated[
-        int | None,
-        option("--jobs N", "Number of methods at a time.", min=1, show_default="the cores"),
-    ] = None,
-    tiny: Annotated[
-        bool, option("--tiny", "Only check that everything runs; the numbers are meaningless.")
-    ] = False,
+    methods: str | None = option(
+        "--methods A,B,...",
+        "Recipes to compare, by their names in OUT/recipes, separated by commas.",
+        None,
+        show_default="grpo,dph_f,rkl",
+    ),
+    seed: int = option("--seed N", "Seed of training.", 0, min=0),
+    task: str = option("--task NAME", "Task to learn: countdown or sql.", "countdown"),
+    out: Path = option("--out DIR", "Output directory.", Path("quickstart")),
+    jobs: int | None = option(
+        "--jobs N", "Number of methods at a time.", None, min=1, show_default="the cores"
+    ),
+    tiny: bool = option(
+        "--tiny", "Only check that everything runs; the numbers are meaningless.", False
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Compare methods on a small task that comes with the package.

@@ -38,15 +38,14 @@ def passk(
             "another tool.",
         ),
     ],
-    against: Annotated[
-        Path | None, option("--against FILE", "Base model's file, for paired differences.")
-    ] = None,
-    ks: Annotated[
-        list[int] | None,
-        option("-k --k K", "k of Pass@k; may be repeated [default: 1, 2, 4 ...].", min=1),
-    ] = None,
+    against: Path | None = option(
+        "--against FILE", "Base model's file, for paired differences.", None
+    ),
+    ks: list[int] | None = option(
+        "-k --k K", "k of Pass@k; may be repeated [default: 1, 2, 4 ...].", None, min=1
+    ),
     retention_k: RetentionOption = 8,
-    set_name: Annotated[str | None, option("--set-name NAME", "Use only rows of this set.")] = None,
+    set_name: str | None = option("--set-name NAME", "Use only rows of this set.", None),
     seed: BootstrapSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
@@ -73,15 +72,6 @@ KsOption = Annotated[
 ]
 
 
-AgainstOption = Annotated[
-    Path | None,
-    option(
-        "--against RUN_OR_EVALUATION",
-        "Compare with this run or evaluation [default: the run's initial policy].",
-    ),
-]
-
-
 def diagnose(
     run: Annotated[
         Path,
@@ -89,22 +79,24 @@ def diagnose(
             "RUN", "Evaluated run directory, a directory of runs, or answers of another tool."
         ),
     ],
-    against: AgainstOption = None,
+    against: Path | None = option(
+        "--against RUN_OR_EVALUATION",
+        "Compare with this run or evaluation [default: the run's initial policy].",
+        None,
+    ),
     set_names: SetNamesOption = None,
     ks: KsOption = None,
-    fdr: Annotated[
-        float,
-        option("--fdr RATE", "Chance of reporting any difference between two draws of one model."),
-    ] = 0.05,
-    died: Annotated[
-        float,
-        option(
-            "--died PART", "A style counts as dead when at most this fraction of its share is left."
-        ),
-    ] = 0.1,
-    problems: Annotated[
-        int, option("--problems N", "List at most N lost and N gained problems per set.", min=0)
-    ] = 10,
+    fdr: float = option(
+        "--fdr RATE", "Chance of reporting any difference between two draws of one model.", 0.05
+    ),
+    died: float = option(
+        "--died PART",
+        "A style counts as dead when at most this fraction of its share is left.",
+        0.1,
+    ),
+    problems: int = option(
+        "--problems N", "List at most N lost and N gained problems per set.", 10, min=0
+    ),
     seed: IntervalsSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
@@ -167,12 +159,9 @@ def compare(
     set_names: SetNamesOption = None,
     ks: KsOption = None,
     retention_k: RetentionOption = 8,
-    problems: Annotated[
-        int,
-        option(
-            "--problems N", "List the N most changed problems of each set, for every run.", min=0
-        ),
-    ] = 0,
+    problems: int = option(
+        "--problems N", "List the N most changed problems of each set, for every run.", 0, min=0
+    ),
     seed: BootstrapSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
@@ -201,20 +190,22 @@ def compare(
         typer.echo(comparison_text(labels, rows, on_sets))
 
 
-OutcomeOption = Annotated[
-    Outcome | None,
-    option(
-        "--outcome OUTCOME",
-        f"Show only problems with such answers: {', '.join(Outcome)}.",
-        case_sensitive=False,
-    ),
-]
 AnswersOption = Annotated[
     int | None,
     option(
         "--answers N",
         "Show at most N different answers per problem [default: 6; all with --json].",
         min=1,
+    ),
+]
+
+
+OutcomeOption = Annotated[
+    Outcome | None,
+    option(
+        "--outcome OUTCOME",
+        f"Show only problems with such answers: {', '.join(Outcome)}.",
+        case_sensitive=False,
     ),
 ]
 NoPagerOption = Annotated[
@@ -225,15 +216,6 @@ NoPagerOption = Annotated[
         "longer than the terminal.",
     ),
 ]
-ProblemOption = Annotated[
-    list[str] | None, option("--problem ID", "Problem to show; may be repeated.")
-]
-PoolOption = Annotated[
-    bool, option("--pool", "Show the answers in RUN's pool, or in the pool RUN.")
-]
-StepOption = Annotated[
-    int | None, option("--step N", "Show answers that step N of training drew.", min=0)
-]
 
 
 def show(
@@ -241,23 +223,19 @@ def show(
         Path,
         argument("RUN", "Run directory, a directory with one run, or answers of another tool."),
     ],
-    other: Annotated[
-        Path | None, argument("OTHER", "Second run to compare with the first.")
-    ] = None,
-    lost: Annotated[
-        bool, option("--lost", "Show problems that RUN lost, by dph diagnose.")
-    ] = False,
-    gained: Annotated[
-        bool, option("--gained", "Show problems that RUN gained, by dph diagnose.")
-    ] = False,
-    pool: PoolOption = False,
-    step: StepOption = None,
-    problem: ProblemOption = None,
+    other: Path | None = argument("OTHER", "Second run to compare with the first.", None),
+    lost: bool = option("--lost", "Show problems that RUN lost, by dph diagnose.", False),
+    gained: bool = option("--gained", "Show problems that RUN gained, by dph diagnose.", False),
+    pool: bool = option("--pool", "Show the answers in RUN's pool, or in the pool RUN.", False),
+    step: int | None = option(
+        "--step N", "Show answers that step N of training drew.", None, min=0
+    ),
+    problem: list[str] | None = option("--problem ID", "Problem to show; may be repeated.", None),
     outcome: OutcomeOption = None,
-    set_name: Annotated[str | None, option("--set-name NAME", "Use only this set.")] = None,
-    limit: Annotated[int, option("--limit N", "Show at most N problems.", min=1)] = 10,
+    set_name: str | None = option("--set-name NAME", "Use only this set.", None),
+    limit: int = option("--limit N", "Show at most N problems.", 10, min=1),
     answers: AnswersOption = None,
-    full: Annotated[bool, option("--full", "Show texts in full length.")] = False,
+    full: bool = option("--full", "Show texts in full length.", False),
     no_pager: NoPagerOption = False,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 def export(
     run: TrainedRunArgument,
     out: Annotated[Path, option("--out DIR", "New directory for the model.")],
-    weights: Annotated[
-        str, option("--weights DTYPE", "Precision to save: float32 or bfloat16.")
-    ] = "float32",
+    weights: str = option("--weights DTYPE", "Precision to save: float32 or bfloat16.", "float32"),
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's result as a plain model directory.
@@ -49,13 +47,10 @@ def export(
 
 def interpolate(
     run: TrainedRunArgument,
-    weights: Annotated[
-        str,
-        option("--weights X,X...", "Weight x in base + x (final - base), between 0 and 1."),
-    ] = "0.3,0.5,0.7",
-    extrapolate: Annotated[
-        bool, option("--extrapolate", "Allow weights below 0 and above 1.")
-    ] = False,
+    weights: str = option(
+        "--weights X,X...", "Weight x in base + x (final - base), between 0 and 1.", "0.3,0.5,0.7"
+    ),
+    extrapolate: bool = option("--extrapolate", "Allow weights below 0 and above 1.", False),
     overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -115,13 +110,11 @@ def _comparison(run: Path, made: "Interpolations", *, as_json: bool) -> Any:
 
 def evaluate(
     recipe: RecipeArgument,
-    model: Annotated[
-        Path | None,
-        option(
-            "--model DIR",
-            "Model [default: the run's result (evaluate.result), or the recipe's model].",
-        ),
-    ] = None,
+    model: Path | None = option(
+        "--model DIR",
+        "Model [default: the run's result (evaluate.result), or the recipe's model].",
+        None,
+    ),
     overrides: SetOption = None,
     seed: SeedOption = None,
     out: OutOption = None,

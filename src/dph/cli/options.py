@@ -94,17 +94,29 @@ ROW_FILES = ".parquet, .jsonl or .csv, the last two also as .gz"
 """Kinds of files of rows, for people; dph._base.files.rows has the names."""
 
 
-def option(usage: str, meaning: str, **how: Any) -> Any:
-    """An option, from its flags and the placeholder of its value, such as ``-k --top K``."""
+NO_DEFAULT: Any = object()
+
+
+def option(usage: str, meaning: str, default: Any = NO_DEFAULT, **how: Any) -> Any:
+    """An option, from its flags and the placeholder of its value, such as ``-k --top K``.
+
+    It stands in ``Annotated``, or with its default as the default of a parameter.
+    """
     *flags, last = usage.split(" ")
     if last.startswith("-"):
-        return typer.Option(*flags, last, help=meaning, **how)
-    return typer.Option(*flags, metavar=last, help=meaning, **how)
+        flags.append(last)
+    else:
+        how["metavar"] = last
+    return typer.Option(*_given(default), *flags, help=meaning, **how)
 
 
-def argument(name: str | None, meaning: str, **how: Any) -> Any:
+def argument(name: str | None, meaning: str, default: Any = NO_DEFAULT, **how: Any) -> Any:
     """An argument by its name in the usage of the verb; None: its choices."""
-    return typer.Argument(metavar=name, help=meaning, **how)
+    return typer.Argument(*_given(default), metavar=name, help=meaning, **how)
+
+
+def _given(default: Any) -> tuple[Any, ...]:
+    return () if default is NO_DEFAULT else (default,)
 
 
 RecipeArgument = Annotated[Path, argument("RECIPE", "Recipe, a TOML file.")]
@@ -270,9 +282,9 @@ def program(name: str, summary: str) -> typer.Typer:
 
     @app.callback()
     def root(
-        version: Annotated[
-            bool, option("--version", "Print the version.", callback=print_version, is_eager=True)
-        ] = False,
+        version: bool = option(
+            "--version", "Print the version.", False, callback=print_version, is_eager=True
+        ),
     ) -> None:
         pass
 

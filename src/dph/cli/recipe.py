@@ -30,13 +30,11 @@ def check(
     recipe: RecipeArgument,
     overrides: SetOption = None,
     engine: EngineOption = None,
-    memory: Annotated[
-        float | None,
-        option(
-            "--device-memory GIB",
-            "Memory of the GPU that it must fit [default: of the device at hand].",
-        ),
-    ] = None,
+    memory: float | None = option(
+        "--device-memory GIB",
+        "Memory of the GPU that it must fit [default: of the device at hand].",
+        None,
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Show what would run, and report every mistake.
@@ -91,7 +89,7 @@ def say_check(
 
 
 def show(
-    recipe: Annotated[Path | None, argument("RECIPE", "Without a recipe: all keys.")] = None,
+    recipe: Path | None = argument("RECIPE", "Without a recipe: all keys.", None),
     overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -131,10 +129,9 @@ def say_recipes(places: "Sequence[Path]", *, as_json: bool) -> None:
 
 def copy(
     name: Annotated[str, argument("NAME", "Name from `dph recipe list`, or its folder.")],
-    out: Annotated[
-        Path | None,
-        option("--out PATH", "File to write [default: its name, in the working directory]."),
-    ] = None,
+    out: Path | None = option(
+        "--out PATH", "File to write [default: its name, in the working directory].", None
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Copy a recipe or a folder that comes with the package.

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 def card(
     run: TrainedRunArgument,
-    out: Annotated[
-        Path | None, option("--out FILE", "File of the card [default: RUN/README.md].")
-    ] = None,
+    out: Path | None = option("--out FILE", "File of the card [default: RUN/README.md].", None),
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's model card; nothing is sent.
@@ -49,7 +47,7 @@ def card(
 def push(
     run: TrainedRunArgument,
     name: Annotated[str, argument("OWNER/NAME", "Name of the model on the Hub.")],
-    private: Annotated[bool, option("--private", "Create the repository as private.")] = False,
+    private: bool = option("--private", "Create the repository as private.", False),
     as_json: JsonOption = False,
 ) -> None:
     """Upload a run's result to the Hub, in one commit.
@@ -87,20 +85,16 @@ PlacesArgument = Annotated[
 
 def view(
     runs: PlacesArgument,
-    port: Annotated[int, option("--port N", "Port; 0 picks a free one.", min=0, max=65535)] = 8391,
-    host: Annotated[
-        str,
-        option(
-            "--host HOST",
-            "Address to listen on; an address that other machines can reach requires a "
-            "token, which is printed.",
-        ),
-    ] = "127.0.0.1",
-    name: Annotated[
-        list[str] | None, option("--name NAME", "Additional host name to answer to.")
-    ] = None,
-    token: Annotated[bool, option("--token", "Require a token on 127.0.0.1 too.")] = False,
-    title: Annotated[str, option("--title TEXT", "Title of the page.")] = "dph view",
+    port: int = option("--port N", "Port; 0 picks a free one.", 8391, min=0, max=65535),
+    host: str = option(
+        "--host HOST",
+        "Address to listen on; an address that other machines can reach requires a "
+        "token, which is printed.",
+        "127.0.0.1",
+    ),
+    name: list[str] | None = option("--name NAME", "Additional host name to answer to.", None),
+    token: bool = option("--token", "Require a token on 127.0.0.1 too.", False),
+    title: str = option("--title TEXT", "Title of the page.", "dph view"),
     seed: IntervalsSeed = 0,
     _columns: ColumnOption = None,
 ) -> None:
@@ -154,15 +148,13 @@ def figure(
     runs: RunsArgument,
     out: Annotated[Path, option("--out FILE", "File to write: .pdf, .png or .svg.")],
     set_names: SetNamesOption = None,
-    k: Annotated[
-        int | None,
-        option(
-            "-k K",
-            "pass-at-k: the largest k; retention: samples of a draw; eta, progress: k of Pass@k.",
-            min=1,
-            show_default="the usual",
-        ),
-    ] = None,
+    k: int | None = option(
+        "-k K",
+        "pass-at-k: the largest k; retention: samples of a draw; eta, progress: k of Pass@k.",
+        None,
+        min=1,
+        show_default="the usual",
+    ),
     apart: ApartOption = False,
     seed: BootstrapSeed = 0,
     as_json: JsonOption = False,
@@ -209,19 +201,17 @@ def table(
         ),
     ],
     runs: RunsArgument,
-    form: Annotated[TableFormat, option("--format", "Output format.")] = TableFormat["md"],
-    out: Annotated[
-        Path | None, option("--out FILE", "File to write [default: print to the terminal].")
-    ] = None,
+    form: TableFormat = option("--format", "Output format.", TableFormat["md"]),
+    out: Path | None = option(
+        "--out FILE", "File to write [default: print to the terminal].", None
+    ),
     set_names: SetNamesOption = None,
-    ks: Annotated[
-        list[int] | None,
-        option(
-            "-k K",
-            "k of Pass@k; may be repeated [default: 8, 16]. retention: samples of a draw.",
-            min=1,
-        ),
-    ] = None,
+    ks: list[int] | None = option(
+        "-k K",
+        "k of Pass@k; may be repeated [default: 8, 16]. retention: samples of a draw.",
+        None,
+        min=1,
+    ),
     apart: ApartOption = False,
     seed: BootstrapSeed = 0,
     as_json: JsonOption = False,
@@ -260,20 +250,16 @@ _LARGE = 50_000_000
 
 def report(
     runs: PlacesArgument,
-    out: Annotated[Path, option("--out FILE", "File to write.")] = Path("report.html"),
-    title: Annotated[str, option("--title TEXT", "Title of the page.")] = "dph report",
-    most_answers: Annotated[
-        int | None,
-        option(
-            "--most-answers N",
-            "Keep a run's N most frequent answers to each problem.",
-            min=1,
-            show_default="all",
-        ),
-    ] = None,
-    longest: Annotated[
-        int, option("--longest N", "Keep the first N characters of a text.", min=1)
-    ] = 50_000,
+    out: Path = option("--out FILE", "File to write.", Path("report.html")),
+    title: str = option("--title TEXT", "Title of the page.", "dph report"),
+    most_answers: int | None = option(
+        "--most-answers N",
+        "Keep a run's N most frequent answers to each problem.",
+        None,
+        min=1,
+        show_default="all",
+    ),
+    longest: int = option("--longest N", "Keep the first N characters of a text.", 50_000, min=1),
     seed: IntervalsSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,

@@ -71,25 +71,20 @@ def presample(
     overrides: SetOption = None,
     seed: SeedOption = None,
     out: OutOption = None,
-    write: Annotated[
-        Path | None,
-        option(
-            "--write FILE",
-            "Also write the problems with --right right answers, with their pass_rate, for any "
-            "trainer: .jsonl or .parquet.",
-        ),
-    ] = None,
-    write_hf: Annotated[
-        Path | None,
-        option("--write-hf DIR", "The same as a directory for datasets.load_from_disk."),
-    ] = None,
-    right: Annotated[
-        str | None,
-        option(
-            "--right LEAST-MOST",
-            "--write: right answers of a problem [default: from 1 to all but 2].",
-        ),
-    ] = None,
+    write: Path | None = option(
+        "--write FILE",
+        "Also write the problems with --right right answers, with their pass_rate, for any "
+        "trainer: .jsonl or .parquet.",
+        None,
+    ),
+    write_hf: Path | None = option(
+        "--write-hf DIR", "The same as a directory for datasets.load_from_disk.", None
+    ),
+    right: str | None = option(
+        "--right LEAST-MOST",
+        "--write: right answers of a problem [default: from 1 to all but 2].",
+        None,
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Sample the initial policy: make the pool."""
@@ -262,58 +257,45 @@ ModelOption = Annotated[
         "are chosen by the machine and the model; the recipe is left in the run directory.",
     ),
 ]
-TestOption = Annotated[
-    str | None,
-    option(
-        "--test FILE",
-        "--model: problems to evaluate on [default: a tenth of --train is held out].",
-    ),
-]
 TaskOption = Annotated[
     str | None,
     option(
-        "--task NAME",
-        "--model: a published set in place of --train: gsm8k, math500, spider, bird.",
+        "--task NAME", "--model: a published set in place of --train: gsm8k, math500, spider, bird."
     ),
-]
-DataOption = Annotated[
-    str | None,
-    option("--data DIR", "--task spider, bird: the set's directory, as published."),
-]
-NodesOption = Annotated[
-    int | None, option("--nodes N", "--engine verl: number of machines.", min=1)
 ]
 
 
 def run(
-    recipe: Annotated[Path | None, argument("[RECIPE]", "Recipe, a TOML file, or --model.")] = None,
+    recipe: Path | None = argument("[RECIPE]", "Recipe, a TOML file, or --model.", None),
     model: ModelOption = None,
-    train: Annotated[str | None, option("--train FILE", "--model: problems to train on.")] = None,
-    test: TestOption = None,
-    verifier: Annotated[
-        str | None, option("--verifier NAME", "--model: a verifier's name, or module:function.")
-    ] = None,
-    method: Annotated[
-        str | None, option("--method NAME", "--model: method [default: dph_f].")
-    ] = None,
+    train: str | None = option("--train FILE", "--model: problems to train on.", None),
+    test: str | None = option(
+        "--test FILE",
+        "--model: problems to evaluate on [default: a tenth of --train is held out].",
+        None,
+    ),
+    verifier: str | None = option(
+        "--verifier NAME", "--model: a verifier's name, or module:function.", None
+    ),
+    method: str | None = option("--method NAME", "--model: method [default: dph_f].", None),
     task: TaskOption = None,
-    data: DataOption = None,
+    data: str | None = option(
+        "--data DIR", "--task spider, bird: the set's directory, as published.", None
+    ),
     overrides: SetOption = None,
     seed: SeedOption = None,
     out: OutOption = None,
     accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
     engine: EngineOption = None,
-    nodes: NodesOption = None,
-    gpus: Annotated[
-        int | None, option("--gpus N", "--engine verl: GPUs per machine.", min=1)
-    ] = None,
-    address: Annotated[
-        str | None, option("--address HOST:PORT", "--engine verl: Ray cluster to join.")
-    ] = None,
-    dry_run: Annotated[
-        bool, option("--dry-run", "Print the commands and settings that would start verl.")
-    ] = False,
+    nodes: int | None = option("--nodes N", "--engine verl: number of machines.", None, min=1),
+    gpus: int | None = option("--gpus N", "--engine verl: GPUs per machine.", None, min=1),
+    address: str | None = option(
+        "--address HOST:PORT", "--engine verl: Ray cluster to join.", None
+    ),
+    dry_run: bool = option(
+        "--dry-run", "Print the commands and settings that would start verl.", False
+    ),
 ) -> None:
     """Pre-sample, train and evaluate; finished work is kept.
 

@@ -28,17 +28,17 @@ def to(
     why: str = "",
 ) -> Row:
     """A setting that becomes the engine's ``key``."""
-    return Row(kind="engine", key=key, only=only, never=never, why=why)
+    return Row(key=key, only=only, never=never, why=why)
 
 
 def ours(where: str, *, only: tuple[Any, ...] | None = None, why: str = "") -> Row:
     """A setting that this package reads in ``where``."""
-    return Row(kind="package", key=where, only=only, why=why)
+    return Row(key=where, only=only, why=why)
 
 
 def under(key: str) -> Row:
     """A setting that matters only where ``key``, which has its own row, switches it on."""
-    return Row(kind="package", key=f"with {key}")
+    return Row(key=f"with {key}")
 
 
 def _advantage_rows() -> dict[str, Row]:

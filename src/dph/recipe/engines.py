@@ -9,27 +9,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from dph.errors import SettingsError
 from dph.recipe.keys import pattern_of
 from dph.recipe.schema import Recipe
 from dph.recipe.section import Engine, flat
 
-Kind = Literal["engine", "package"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """Target of a setting, and the values that the engine does not support.
 
-    ``engine``: it becomes the engine's own ``key``. ``package``: this package reads it, before,
-    around or after the engine's training; ``key`` says where. Values are as in JSON. With ``only``
-    no other value is allowed, with ``never`` any but these; ``why`` ends the sentence that refuses
-    one.
+    ``key`` is the engine's own key, or says where this package reads the setting: before, around or
+    after the engine's training. Values are as in JSON. With ``only`` no other value is allowed,
+    with ``never`` any but these; ``why`` ends the sentence that refuses one.
     """
 
-    kind: Kind
     key: str
     only: tuple[Any, ...] | None = None
     never: tuple[Any, ...] = ()
@@ -41,10 +37,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineEntry:
-    """Title of an engine and import paths of its parts.
+    """Import paths of the parts of an engine.
 
     Attributes:
-        title: its name in a sentence.
         settings: the table with a ``Row`` for each setting of a recipe; '' for our own engine,
             which has all of them.
         check: the function that refuses a run before anything is written; '' where nothing is.
@@ -53,7 +48,6 @@ class EngineEntry:
         memory: the estimate of the memory of training and sampling.
     """
 
-    title: str
     settings: str = ""
     check: str = ""
     memory: str = "dph.runs.memory:estimate"
@@ -64,11 +58,9 @@ class EngineEntry:
 ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
     {
         "own": EngineEntry(
-            title="dph",
             train="dph.runs.training_stage:train_stage",
         ),
         "verl": EngineEntry(
-            title="verl",
             settings="dph.engines.verl_rows:VERL_ROWS",
             memory="dph.engines.stages.memory:estimate_per_gpu",
             check="dph.engines.stages.verl_stage:check",

@@ -341,13 +341,14 @@ def read_progress(asked: FigureRequest) -> MeasuredRuns:
     for ks in known:
         require_shown_k(k, map(str, sorted(ks)))
     groups = group_runs(measured, apart=asked.apart)
-    steps = {
+    steps: dict[RunResults, Steps] = {
         run: {
-            step: step_summary(rows_of_step(tables[run], step), ks=[k], seed=asked.seed)
-            for step in measured_steps(tables[run])
+            step: step_summary(rows_of_step(table, step), ks=[k], seed=asked.seed)
+            for step in measured_steps(table)
         }
-        for run in tables
-    } | logged
+        for run, table in tables.items()
+    }
+    steps |= logged
     return MeasuredRuns(
         runs={
             group.name: {
