@@ -98,7 +98,7 @@ class Copy:
 def method(tmp_path_factory):
     copy = Copy(tmp_path_factory.mktemp("method"))
     copy.write("loss/objectives/advantages/relative.py", example("method"))
-    copy.add_row("recipe/advantages.py", "ADVANTAGES", example("method row"))
+    copy.add_row("recipe/terms.py", "ADVANTAGES", example("method row"))
     return copy
 
 
@@ -112,7 +112,7 @@ def verifier(tmp_path_factory):
 
 
 def test_a_method_is_one_file_and_one_row_which_a_recipe_names_and_sets(method):
-    assert method.changed() == {"loss/objectives/advantages/relative.py", "recipe/advantages.py"}
+    assert method.changed() == {"loss/objectives/advantages/relative.py", "recipe/terms.py"}
     shown = method.dph("recipe", "show", "recipe.toml", "--set", "method=relative")
     assert re.search(r"objective\.advantage\.power = 1\.0", shown)
     words = ["--set", "method=relative", "--set", "objective.advantage.power=-1"]

@@ -24,7 +24,7 @@ sets as problems), ``dph.model.sampler`` and ``dph.model.forward`` (sampling, lo
 
 from typing import TYPE_CHECKING
 
-from dph._base.lazy import lazy_names
+from dph._base.import_path import lazy_names
 from dph.errors import (
     CheckpointError,
     DataError,

@@ -85,7 +85,7 @@ def example(tmp_path, speller, monkeypatch):
 @pytest.fixture
 def extras_installed(monkeypatch):
     """A machine where every package is that only some settings need."""
-    monkeypatch.setattr("dph.recipe.extras.find_spec", lambda name: name)
+    monkeypatch.setattr("dph.recipe.tables.find_spec", lambda name: name)
 
 
 @pytest.fixture(autouse=True)

@@ -101,6 +101,6 @@ def test_they_need_their_package_and_a_gpu_and_a_result_says_that_they_computed_
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SettingsError, match=r'is "liger", but there is no CUDA device'):
         load_model(saved, kernels="liger")
-    monkeypatch.setattr("dph.recipe.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("dph.recipe.tables.find_spec", lambda _: None)
     with pytest.raises(SettingsError, match=re.escape(install_command("gpu"))):
         load_model(saved, kernels="liger")

@@ -6,7 +6,7 @@ import tomli_w
 
 from dph.errors import PoolError, SettingsError
 from dph.recipe import load_recipe, recipe_toml
-from dph.recipe.aliases import LEFT, RIVAL_LEFT, TRL_LEFT
+from dph.recipe.keys import LEFT, RIVAL_LEFT, TRL_LEFT
 from dph.recipe.section import nested, read_override
 from dph.runs.presample.manifest import read_manifest
 from minimal_recipe import resolved

@@ -5,9 +5,8 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.recipe import changed_settings, load_recipe, recipe_digest, resolve_recipe
-from dph.recipe.aliases import NAMES_ELSEWHERE, SHORTHAND
-from dph.recipe.keys import known_keys, term_parameters
-from dph.recipe.objective import AdvantageSettings
+from dph.recipe.keys import NAMES_ELSEWHERE, known_keys, term_parameters
+from dph.recipe.objective import SHORTHAND, AdvantageSettings
 
 FILE = """
 method = "dph_js"

@@ -7,8 +7,7 @@ import pytest
 
 from dph.loss import divergences
 from dph.recipe import ObjectiveSettings
-from dph.recipe.advantages import ADVANTAGES
-from dph.recipe.terms import DIVERGENCES, PENALTIES, SURROGATES, checked_parameters
+from dph.recipe.terms import ADVANTAGES, DIVERGENCES, PENALTIES, SURROGATES, checked_parameters
 from minimal_recipe import require_refused, resolved
 
 ROWS = {

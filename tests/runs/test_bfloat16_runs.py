@@ -134,6 +134,6 @@ def test_models_that_four_bits_would_round_away_are_refused(make_recipe, tmp_pat
 
 def test_a_base_in_four_bits_without_its_package_is_refused(make_recipe, tmp_path, monkeypatch):
     make_recipe()
-    monkeypatch.setattr("dph.recipe.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("dph.recipe.tables.find_spec", lambda _: None)
     with pytest.raises(SettingsError, match=re.escape(install_command("nf4"))):
         load_model(tmp_path / "model", device="cpu", weights="nf4")

@@ -6,7 +6,7 @@ one is run over all shards; the other files and folders are the stages.
 
 from typing import TYPE_CHECKING
 
-from dph._base.lazy import lazy_names
+from dph._base.import_path import lazy_names
 
 if TYPE_CHECKING:
     from dph_corpus.documents import DocType, Document

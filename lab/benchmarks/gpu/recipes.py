@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from dph.recipe import load_recipe
-from dph.recipe.extras import BITSANDBYTES
+from dph.recipe.tables import BITSANDBYTES
 from dph.runs.memory import estimate, load_of, read_shape
 from lab.benchmarks.gpu.check import Check, SkippedError
 from lab.benchmarks.speed.runs import Row

@@ -29,5 +29,4 @@ class Closing(Ending):
         """Stop what runs, if anything does. Closing twice is harmless."""
 
     def leave(self, *, well: bool) -> None:  # noqa: ARG002
-        """Close, however the block ended."""
         self.close()

@@ -1,4 +1,4 @@
-"""Naming a function of the user's own code by its import path, ``module:function``.
+"""Import paths, ``module:function``, of the user's own code; names that packages load lazily.
 
 The place of the code is given separately, by the directories that are searched for it first, so
 that the same name means the same file from every working directory.
@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +252,35 @@ def _place(top: str) -> Path | None:
 def search_path() -> str:
     """PYTHONPATH of a child that is to find what this process finds, and no more."""
     return os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+
+
+_NOT_OFFERED = {"TYPE_CHECKING", "lazy_names"}
+"""Names that a package with lazy names (PEP 562) imports for its own use."""
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package whose names are in the modules given.
+
+    ``modules`` says for each name the module that defines it, or that it is. A package repeats
+    these imports under ``TYPE_CHECKING``, for type checkers and editors.
+
+    >>> find, names = lazy_names("json", {"JSONDecoder": "json.decoder"})
+    >>> find("JSONDecoder").__name__
+    'JSONDecoder'
+    """
+
+    def find(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = importlib.import_module(modules[name])
+        is_name = modules[name].endswith(f".{name}") and not hasattr(module, name)
+        value = module if is_name else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules} - _NOT_OFFERED)
+
+    return find, names

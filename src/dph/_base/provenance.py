@@ -72,7 +72,6 @@ def install_command(extra: str = "", package: str = PACKAGE) -> str:
 
 
 def _git(directory: Path, *words: str) -> str | None:
-    """Output of git; None where there is no git, or no checkout."""
     try:
         done = subprocess.run(
             ["git", "-C", str(directory), *words],

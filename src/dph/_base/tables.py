@@ -13,7 +13,6 @@ Frame = Any
 
 
 def data_frame(table: pa.Table, *, arrow: bool) -> Frame:
-    """The table itself, or a pandas DataFrame of it."""
     if arrow:
         return table
     try:

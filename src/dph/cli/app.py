@@ -1,31 +1,40 @@
-"""The verbs put together, and what becomes of an error."""
+"""All verbs put together, with ``dph doctor`` and ``dph quickstart``."""
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated
+from pathlib import Path
+from typing import Any
 
 import typer
 
-from dph.cli.compare import compare, diagnose, passk
+from dph.cli.compare import compare, diagnose, passk, show
+from dph.cli.display.output import json_text, open_progress, quiet_libraries, table_text
 from dph.cli.evaluate import evaluate, export, interpolate
 from dph.cli.grade import grade_app
-from dph.cli.options import FAILED, JsonOption, add_verbs, argument, one_of, program, run_app
-from dph.cli.quickstart import quickstart
+from dph.cli.options import (
+    FAILED,
+    JsonOption,
+    add_verbs,
+    argument,
+    one_of,
+    option,
+    program,
+    run_app,
+)
 from dph.cli.recipe import recipe_app
 from dph.cli.results import card, figure, push, report, table, view
 from dph.cli.run import presample, run, train
-from dph.cli.show import show
 from dph.cli.tasks import convert, tasks_app
 from dph.errors import SettingsError
 
 
 def doctor(
-    names: Annotated[
-        list[str] | None,
-        argument("PART", "Parts that must be ready: own, or the name of an extra."),
-    ] = None,
+    names: list[str] | None = argument(
+        "PART", "Parts that must be ready: own, or the name of an extra.", None
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Print versions, and what is installed and what is missing.
@@ -34,7 +43,6 @@ def doctor(
     (without names: own, the part that every run needs), and 2 that a name is unknown.
     """
     from dph.cli.display.machine import OWN, PARTS, machine, machine_line, parts
-    from dph.cli.display.output import json_text
 
     wanted = [one_of(name, PARTS) for name in names or [OWN]]
     here = machine()
@@ -48,6 +56,91 @@ def doctor(
         typer.echo("\n".join([*lines, *(part.line() for part in shown.values())]))
     if not all(found[name].ready for name in wanted):
         raise typer.Exit(FAILED)
+
+
+def quickstart(
+    methods: str | None = option(
+        "--methods A,B,...",
+        "Recipes to compare, by their names in OUT/recipes, separated by commas.",
+        None,
+        show_default="grpo,dph_f,rkl",
+    ),
+    seed: int = option("--seed N", "Seed of training.", 0, min=0),
+    task: str = option("--task NAME", "Task to learn: countdown or sql.", "countdown"),
+    out: Path = option("--out DIR", "Output directory.", Path("quickstart")),
+    jobs: int | None = option(
+        "--jobs N", "Number of methods at a time.", None, min=1, show_default="the cores"
+    ),
+    tiny: bool = option(
+        "--tiny", "Only check that everything runs; the numbers are meaningless.", False
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Compare methods on a small task that comes with the package.
+
+    OUT has everything that further runs need: `dph run OUT/recipes/dph_f.toml --out RUN`.
+    """
+    from dph.cli.request import require_writable
+
+    require_writable(out)
+    quiet_libraries()
+    from dph.quickstart.run import METHODS
+    from dph.quickstart.run import quickstart as compare_methods
+
+    names = METHODS if methods is None else [name.strip() for name in methods.split(",")]
+    summary = compare_methods(
+        out,
+        progress=open_progress(),
+        task=task,
+        methods=[name for name in names if name],
+        seed=seed,
+        tiny=tiny,
+        jobs=jobs or os.cpu_count() or 1,
+    )
+    picture, page = _picture(summary, out), _report(summary, out)
+    closing = _closing(summary, out, picture=picture, page=page, tiny=tiny)
+    typer.echo(json_text(summary) if as_json else closing)
+
+
+def _picture(summary: dict[str, Any], out: Path) -> Path:
+    from dph.results.charts.picture import quickstart_picture
+    from dph.runs.directory import RunDirectory, read_metrics
+
+    metrics = {name: read_metrics(RunDirectory(out / name).metrics) for name in summary["methods"]}
+    path = out / "quickstart.png"
+    quickstart_picture(summary, metrics, headline=summary["words"]).save(path)
+    return path
+
+
+def _report(summary: dict[str, Any], out: Path) -> Path:
+    from dph.results.report.page import write_report
+    from dph.results.report.report_data import read_report
+
+    data = read_report([out / name for name in summary["methods"]], seed=summary["seed"])
+    lead = summary["words"]
+    return write_report(data, out / "report.html", title="dph quickstart", lead=lead).path
+
+
+def _closing(summary: dict[str, Any], out: Path, *, picture: Path, page: Path, tiny: bool) -> str:
+    from dph.results.charts.tables import comparison_table
+
+    method = next(iter(summary["methods"]))
+    lines = [
+        summary["words"],
+        "",
+        table_text(comparison_table(summary)),
+        "Losses are net: problems that only the trained model solves are subtracted.",
+        f"Training has the seed {summary['seed']}; one seed is one draw of many.",
+        "",
+        f"picture: {picture}",
+        f"report: {page}",
+        f"differences with intervals: dph compare {out}",
+        f"lost problems: dph show {out / method} --lost",
+    ]
+    if not tiny:  # whose few problems fit other settings than those of the recipes
+        recipe = out / "recipes" / f"{method}.toml"
+        lines.append(f"another run: dph run {recipe} --set train.steps=80 --out {out / 'longer'}")
+    return "\n".join(lines)
 
 
 app = program(

@@ -1,4 +1,4 @@
-"""``dph passk``, ``dph compare`` and ``dph diagnose``: how often answers are right, and changes."""
+"""``dph passk``, ``diagnose``, ``compare`` and ``show``: how often answers are right, and which."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dph.cli.display.output import json_text, table_text, terminal_width
 from dph.cli.options import (
     ROW_FILES,
     BootstrapSeed,
@@ -16,8 +17,11 @@ from dph.cli.options import (
     argument,
     option,
 )
+from dph.errors import DataError
+from dph.records import Outcome
 
 if TYPE_CHECKING:
+    from dph.cli.display.shown_problems import ProblemChoice, ShownProblems
     from dph.results.diagnosis.run_diagnosis import Diagnosis
 
 RetentionOption = Annotated[
@@ -34,15 +38,14 @@ def passk(
             "another tool.",
         ),
     ],
-    against: Annotated[
-        Path | None, option("--against FILE", "Base model's file, for paired differences.")
-    ] = None,
-    ks: Annotated[
-        list[int] | None,
-        option("-k --k K", "k of Pass@k; may be repeated [default: 1, 2, 4 ...].", min=1),
-    ] = None,
+    against: Path | None = option(
+        "--against FILE", "Base model's file, for paired differences.", None
+    ),
+    ks: list[int] | None = option(
+        "-k --k K", "k of Pass@k; may be repeated [default: 1, 2, 4 ...].", None, min=1
+    ),
     retention_k: RetentionOption = 8,
-    set_name: Annotated[str | None, option("--set-name NAME", "Use only rows of this set.")] = None,
+    set_name: str | None = option("--set-name NAME", "Use only rows of this set.", None),
     seed: BootstrapSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
@@ -53,7 +56,6 @@ def passk(
     outcome is CORRECT or, in a file without outcomes, if its reward is 1.
     """
     from dph.cli.display.comparison import passk_json, passk_table
-    from dph.cli.display.output import json_text, table_text
     from dph.runs.evaluate.comparison import read_rewards, summarize_rewards
 
     rewards = read_rewards(source, set_name=set_name)
@@ -65,43 +67,36 @@ def passk(
         typer.echo(table_text(passk_table(summary, source, against, retention_k)))
 
 
-RunArgument = Annotated[
-    Path,
-    argument("RUN", "Evaluated run directory, a directory of runs, or answers of another tool."),
-]
-AgainstOption = Annotated[
-    Path | None,
-    option(
-        "--against RUN_OR_EVALUATION",
-        "Compare with this run or evaluation [default: the run's initial policy].",
-    ),
-]
-KOption = Annotated[
+KsOption = Annotated[
     list[int] | None, option("-k K", "k of Pass@k; may be repeated [default: 8, 16, 32].", min=1)
-]
-FdrOption = Annotated[
-    float,
-    option("--fdr RATE", "Chance of reporting any difference between two draws of one model."),
-]
-DiedOption = Annotated[
-    float,
-    option(
-        "--died PART", "A style counts as dead when at most this fraction of its share is left."
-    ),
-]
-ListedOption = Annotated[
-    int, option("--problems N", "List at most N lost and N gained problems per set.", min=0)
 ]
 
 
 def diagnose(
-    run: RunArgument,
-    against: AgainstOption = None,
+    run: Annotated[
+        Path,
+        argument(
+            "RUN", "Evaluated run directory, a directory of runs, or answers of another tool."
+        ),
+    ],
+    against: Path | None = option(
+        "--against RUN_OR_EVALUATION",
+        "Compare with this run or evaluation [default: the run's initial policy].",
+        None,
+    ),
     set_names: SetNamesOption = None,
-    ks: KOption = None,
-    fdr: FdrOption = 0.05,
-    died: DiedOption = 0.1,
-    problems: ListedOption = 10,
+    ks: KsOption = None,
+    fdr: float = option(
+        "--fdr RATE", "Chance of reporting any difference between two draws of one model.", 0.05
+    ),
+    died: float = option(
+        "--died PART",
+        "A style counts as dead when at most this fraction of its share is left.",
+        0.1,
+    ),
+    problems: int = option(
+        "--problems N", "List at most N lost and N gained problems per set.", 10, min=0
+    ),
     seed: IntervalsSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
@@ -112,8 +107,7 @@ def diagnose(
     if two draws of one model would hardly ever differ as much; docs/guides/diagnosis.md describes
     the tests. --json has every problem and every number.
     """
-    from dph.cli.display.diagnosis import diagnosis_text
-    from dph.cli.display.output import json_text, terminal_width
+    from dph.cli.display.comparison import diagnosis_text
     from dph.results.diagnosis.run_diagnosis import diagnose as diagnose_run
     from dph.results.diagnosis.run_diagnosis import diagnosis_document
     from dph.results.read.found_runs import holds_runs
@@ -140,8 +134,6 @@ def diagnose(
 def _of_each(
     place: Path, diagnosed: Callable[[Path], "Diagnosis"]
 ) -> tuple[list["Diagnosis"], list[str]]:
-    """The diagnoses of the runs in a directory, and why others have none."""
-    from dph.errors import DataError
     from dph.results.read.found_runs import runs_at
 
     found, notes = [], []
@@ -165,14 +157,11 @@ def compare(
         ),
     ],
     set_names: SetNamesOption = None,
-    ks: KOption = None,
+    ks: KsOption = None,
     retention_k: RetentionOption = 8,
-    problems: Annotated[
-        int,
-        option(
-            "--problems N", "List the N most changed problems of each set, for every run.", min=0
-        ),
-    ] = 0,
+    problems: int = option(
+        "--problems N", "List the N most changed problems of each set, for every run.", 0, min=0
+    ),
     seed: BootstrapSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
@@ -183,7 +172,6 @@ def compare(
     shares of problems kept and explored.
     """
     from dph.cli.display.comparison import comparison_json, comparison_text
-    from dph.cli.display.output import json_text
     from dph.results.read.found_runs import compared_runs
     from dph.results.vocabulary import run_labels
     from dph.runs.evaluate.comparison import compare as compare_scores
@@ -200,3 +188,105 @@ def compare(
         typer.echo(json_text(comparison_json(labels, rows, on_sets)))
     else:
         typer.echo(comparison_text(labels, rows, on_sets))
+
+
+AnswersOption = Annotated[
+    int | None,
+    option(
+        "--answers N",
+        "Show at most N different answers per problem [default: 6; all with --json].",
+        min=1,
+    ),
+]
+
+
+OutcomeOption = Annotated[
+    Outcome | None,
+    option(
+        "--outcome OUTCOME",
+        f"Show only problems with such answers: {', '.join(Outcome)}.",
+        case_sensitive=False,
+    ),
+]
+NoPagerOption = Annotated[
+    bool,
+    option(
+        "--no-pager",
+        "Print everything at once. Otherwise $PAGER [default: less] shows output that is "
+        "longer than the terminal.",
+    ),
+]
+
+
+def show(
+    run: Annotated[
+        Path,
+        argument("RUN", "Run directory, a directory with one run, or answers of another tool."),
+    ],
+    other: Path | None = argument("OTHER", "Second run to compare with the first.", None),
+    lost: bool = option("--lost", "Show problems that RUN lost, by dph diagnose.", False),
+    gained: bool = option("--gained", "Show problems that RUN gained, by dph diagnose.", False),
+    pool: bool = option("--pool", "Show the answers in RUN's pool, or in the pool RUN.", False),
+    step: int | None = option(
+        "--step N", "Show answers that step N of training drew.", None, min=0
+    ),
+    problem: list[str] | None = option("--problem ID", "Problem to show; may be repeated.", None),
+    outcome: OutcomeOption = None,
+    set_name: str | None = option("--set-name NAME", "Use only this set.", None),
+    limit: int = option("--limit N", "Show at most N problems.", 10, min=1),
+    answers: AnswersOption = None,
+    full: bool = option("--full", "Show texts in full length.", False),
+    no_pager: NoPagerOption = False,
+    _columns: ColumnOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show problems, golds and answers of one or two runs.
+
+    Equal answers are shown once, with their number in each run, outcome and reason. A problem
+    counts as lost or gained if two draws of one model would hardly ever differ as much. --set-name
+    and the other options limit what is shown; they do not change which problems count.
+    """
+    from dph.cli.display.shown_problems import (
+        ProblemChoice,
+        drawn_problems,
+        print_shown,
+        shown_json,
+    )
+
+    choice = ProblemChoice(
+        lost=lost,
+        gained=gained,
+        problems=tuple(problem or ()),
+        outcome=outcome,
+        set_name=set_name,
+        limit=limit,
+        answers=answers or (None if as_json else 6),
+        full=full,
+    )
+    if pool or step is not None:
+        if other or choice.change or (pool and step is not None):
+            raise typer.BadParameter("--pool and --step show one of both, of RUN alone")
+        shown = drawn_problems(run, step, choice)
+    else:
+        shown = _evaluated(run, other, choice, both=not as_json)
+    if as_json:
+        typer.echo(json_text(shown_json(shown)))
+    else:
+        print_shown(shown, pager=not no_pager)
+
+
+def _evaluated(
+    run: Path, other: Path | None, choice: "ProblemChoice", *, both: bool
+) -> "ShownProblems":
+    """The problems of both runs; people want the answers of both models to a lost problem."""
+    from dph.cli.display.shown_problems import chosen_problems
+    from dph.results.read.found_runs import the_run
+    from dph.results.read.run_results import RunResults
+
+    runs = [the_run(place) for place in (run, other) if place is not None]
+    if choice.change and other is None and both:
+        runs.append(RunResults(runs[0]).initial.required().path)
+    shown = chosen_problems(runs, choice)
+    if choice.change and not shown.of:
+        typer.echo("dph diagnose names the problems that one of both models alone solved", err=True)
+    return shown

@@ -1,23 +1,30 @@
-"""``dph evaluate``: measure the checkpoint that a run ended with, or any model."""
+"""``dph evaluate``, ``export`` and ``interpolate``: models that a run ended with, and others."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, SetOption
+from dph.cli.display.output import json_text, open_progress, quiet_libraries, table_text
+from dph.cli.options import (
+    JsonOption,
+    OutOption,
+    RecipeArgument,
+    SeedOption,
+    SetOption,
+    TrainedRunArgument,
+    option,
+)
+from dph.errors import SettingsError
 
 if TYPE_CHECKING:
     from dph.runs.written_models import Interpolations
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a trained run.")],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New directory for the model.")],
-    weights: Annotated[
-        str,
-        typer.Option("--weights", metavar="DTYPE", help="Precision to save: float32 or bfloat16."),
-    ] = "float32",
+    run: TrainedRunArgument,
+    out: Annotated[Path, option("--out DIR", "New directory for the model.")],
+    weights: str = option("--weights DTYPE", "Precision to save: float32 or bfloat16.", "float32"),
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's result as a plain model directory.
@@ -25,14 +32,9 @@ def export(
     The model is the run's result (evaluate.result), with any adapter merged. transformers, vLLM and
     other programs can load it, and it gives the same answers as the run.
     """
-    from typing import get_args
-
-    from dph.cli.display.output import json_text, quiet_libraries
-    from dph.errors import SettingsError
-    from dph.recipe.section import Precision
     from dph.runs.finished_models import ends_of, require_free
 
-    if weights not in get_args(Precision):
+    if weights not in ("float32", "bfloat16"):
         raise SettingsError(f'--weights is "float32" or "bfloat16", got {weights!r}')
     require_free(out)
     ends_of(run)
@@ -43,40 +45,18 @@ def export(
     typer.echo(json_text({"model": str(path), "weights": weights}) if as_json else f"model: {path}")
 
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a trained run.")]
-WeightsOption = Annotated[
-    str,
-    typer.Option(
-        "--weights",
-        metavar="X,X...",
-        help="Weight x in base + x (final - base), between 0 and 1.",
-    ),
-]
-ExtrapolateOption = Annotated[
-    bool, typer.Option("--extrapolate", help="Allow weights below 0 and above 1.")
-]
-FromOption = Annotated[
-    int | None,
-    typer.Option(
-        "--from", metavar="STEP", help="Mix with the checkpoint after this step instead of base."
-    ),
-]
-LayersOption = Annotated[
-    str | None,
-    typer.Option(
-        "--layers",
-        metavar="A-B",
-        help="Mix only layers A to B - 1, counted from 0; the rest is the run's.",
-    ),
-]
-
-
 def interpolate(
-    run: RunArgument,
-    weights: WeightsOption = "0.3,0.5,0.7",
-    extrapolate: ExtrapolateOption = False,
-    step: FromOption = None,
-    layers: LayersOption = None,
+    run: TrainedRunArgument,
+    weights: str = option(
+        "--weights X,X...", "Weight x in base + x (final - base), between 0 and 1.", "0.3,0.5,0.7"
+    ),
+    extrapolate: bool = option("--extrapolate", "Allow weights below 0 and above 1.", False),
+    step: int | None = option(
+        "--from STEP", "Mix with the checkpoint after this step instead of base.", None
+    ),
+    layers: str | None = option(
+        "--layers A-B", "Mix only layers A to B - 1, counted from 0; the rest is the run's.", None
+    ),
     overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -85,12 +65,17 @@ def interpolate(
     Every mixture is written as a plain model directory, RUN/interpolated/<x>, and evaluated there;
     finished ones are kept. The table compares them with the initial policy and the run.
     """
-    from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import read_request
     from dph.runs.directory import RunDirectory
     from dph.runs.finished_models import ends_of, require_weights
 
-    wanted, block = _numbers(weights), None if layers is None else _layers(layers)
+    try:
+        wanted = [float(word) for word in weights.split(",") if word.strip()]
+    except ValueError as error:
+        raise SettingsError(
+            f"--weights takes numbers separated by commas, such as 0.3,0.5,0.7; got {weights!r}"
+        ) from error
+    block = None if layers is None else _layers(layers)
     require_weights(wanted, extrapolate=extrapolate)
     request = read_request(RunDirectory(run).recipe_file, overrides=overrides, seed=None, out=run)
     request.require_sets()
@@ -101,19 +86,17 @@ def interpolate(
         made = interpolation_stage(
             plan, wanted, open_progress(), extrapolate=extrapolate, step=step, layers=block
         )
-    typer.echo(json_text(_json(run, made)) if as_json else _text(made, run))
-
-
-def _numbers(text: str) -> list[float]:
-    """The weights of ``--weights``."""
-    from dph.errors import SettingsError
-
-    try:
-        return [float(word) for word in text.split(",") if word.strip()]
-    except ValueError as error:
-        raise SettingsError(
-            f"--weights takes numbers separated by commas, such as 0.3,0.5,0.7; got {text!r}"
-        ) from error
+    compared = _comparison(run, made, as_json=as_json)
+    if not as_json:
+        places = "\n".join(f"{each.name}: {each.directory}" for each in made.between)
+        typer.echo(f"{compared}\n\n{places}")
+        return
+    between = [
+        {"weight": each.weight, "directory": str(each.directory), "evaluation": each.evaluation}
+        for each in made.between
+    ]
+    document = {"schema": 1, "run": str(run), "base": made.base, "evaluation": made.final}
+    typer.echo(json_text({**document, "interpolated": between, "comparison": compared}))
 
 
 def _layers(text: str) -> range:
@@ -123,33 +106,12 @@ def _layers(text: str) -> range:
     first, _, end = text.partition("-")
     if not (first.isdecimal() and end.isdecimal() and int(first) < int(end)):
         raise SettingsError(
-            f"--layers takes two numbers, of which the second is not a layer any more, such as "
-            f"16-24; got {text!r}"
+            f"--layers takes the first layer and the one after the last (16-24), got {text!r}"
         )
     return range(int(first), int(end))
 
 
-def _json(run: Path, made: "Interpolations") -> dict[str, Any]:
-    return {
-        "schema": 1,
-        "run": str(run),
-        "base": made.base,
-        "evaluation": made.final,
-        "interpolated": [
-            {"weight": each.weight, "directory": str(each.directory), "evaluation": each.evaluation}
-            for each in made.between
-        ],
-        "comparison": _comparison(run, made, as_json=True),
-    }
-
-
-def _text(made: "Interpolations", run: Path) -> str:
-    places = "\n".join(f"{each.name}: {each.directory}" for each in made.between)
-    return f"{_comparison(run, made, as_json=False)}\n\n{places}"
-
-
 def _comparison(run: Path, made: "Interpolations", *, as_json: bool) -> Any:
-    """The initial policy, each interpolation and the run, each against the first."""
     from dph.cli.display.comparison import comparison_json, comparison_text
     from dph.runs.directory import RunDirectory
     from dph.runs.evaluate.comparison import compare
@@ -167,19 +129,13 @@ def _comparison(run: Path, made: "Interpolations", *, as_json: bool) -> Any:
     return display(labels, rows, on_sets)
 
 
-ModelOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        metavar="DIR",
-        help="Model [default: the run's result (evaluate.result), or the recipe's model].",
-    ),
-]
-
-
 def evaluate(
     recipe: RecipeArgument,
-    model: ModelOption = None,
+    model: Path | None = option(
+        "--model DIR",
+        "Model [default: the run's result (evaluate.result), or the recipe's model].",
+        None,
+    ),
     overrides: SetOption = None,
     seed: SeedOption = None,
     out: OutOption = None,
@@ -191,7 +147,6 @@ def evaluate(
     comparison. Finished measurements are kept: those of the run's result in the run directory, of
     the recipe's model in base/, and of any other model in models/<name>/.
     """
-    from dph.cli.display.output import json_text, open_progress, table_text
     from dph.cli.request import read_request
     from dph.results.charts.tables import evaluation_table
     from dph.runs.directory import RunDirectory

@@ -21,6 +21,7 @@ from dph.cli.options import (
     one_of,
     option,
 )
+from dph.errors import SettingsError
 from dph.tasks.verifiers.table import TEXTS, VERIFIERS
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 
 def default_workers() -> int:
-    """A worker for each core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -108,7 +108,6 @@ def run_grading(
 
 
 def summary_json(summary: "GradeSummary", source: Path, target: Path) -> dict[str, Any]:
-    """The summary as JSON."""
     speed = summary.rows_per_second
     return {
         "schema": 2,
@@ -241,7 +240,6 @@ def grade_math(
     Rows have a gold and a response from which the answer is extracted. Every answer is read in a
     worker process, which is killed if it hangs.
     """
-    from dph.errors import SettingsError
     from dph.tasks.grading.rows import MATH_VERIFIERS, MathRowGrader, VerifierRowGrader
 
     workers = workers or default_workers()
@@ -310,14 +308,6 @@ _Verb = TypeVar("_Verb", bound=Callable[..., None])
 
 _HERE = {name: row for name, row in VERIFIERS.items() if not row.elsewhere}
 """The verifiers whose rows ``dph grade`` takes without a command."""
-AuditOption = Annotated[
-    str | None,
-    option(
-        "--audit NAME",
-        "Instead of grading: try this reward function (module:function, with the signature of "
-        "dph, TRL, verl or verifiers) or verifier on right, wrong and hostile answers.",
-    ),
-]
 _KINDS = {TEXTS: (list[str], " TEXT"), int: (int, " N"), float: (float, " X"), bool: (bool, "")}
 """Type and placeholder of a setting's option, by the kind of its values; others are texts."""
 
@@ -348,20 +338,20 @@ def _with_settings(verb: _Verb) -> _Verb:
 @_with_settings
 def grade(
     context: typer.Context,
-    source: Annotated[Path | None, option("--input FILE", f"Answers: {ROW_FILES}.")] = None,
-    target: Annotated[
-        Path | None, option("--out FILE", "File for the rows with their verdicts.")
-    ] = None,
-    verifier: Annotated[
-        str | None,
-        option(
-            "--verifier NAME", f"Your function (module:function), or one of {', '.join(_HERE)}."
-        ),
-    ] = None,
-    audit: AuditOption = None,
-    problems: Annotated[
-        Path | None, option("--problems FILE", f"--audit: problems with golds: {ROW_FILES}.")
-    ] = None,
+    source: Path | None = option("--input FILE", f"Answers: {ROW_FILES}.", None),
+    target: Path | None = option("--out FILE", "File for the rows with their verdicts.", None),
+    verifier: str | None = option(
+        "--verifier NAME", f"Your function (module:function), or one of {', '.join(_HERE)}.", None
+    ),
+    audit: str | None = option(
+        "--audit NAME",
+        "Instead of grading: try this reward function (module:function, with the signature of "
+        "dph, TRL, verl or verifiers) or verifier on right, wrong and hostile answers.",
+        None,
+    ),
+    problems: Path | None = option(
+        "--problems FILE", f"--audit: problems with golds: {ROW_FILES}.", None
+    ),
     workers: WorkersOption = None,
     timeout: AnswerTimeoutOption = 5.0,
     resume: ResumeOption = False,
@@ -383,7 +373,6 @@ def grade(
     if audit is not None:
         _audit(audit, problems, timeout, as_json=as_json)
         return
-    from dph.errors import SettingsError
     from dph.tasks.grading.rows import VerifierRowGrader
 
     if source is None or target is None or verifier is None:
@@ -405,7 +394,6 @@ def grade(
 
 
 def _audit(name: str, problems: Path | None, timeout: float, *, as_json: bool) -> None:
-    """Audit a function or a verifier; exit code 1 if there are findings."""
     from dph._base.import_path import is_import_path
     from dph.tasks.grading.audit import BUILT_IN, audit_function, audit_verifier
     from dph.tasks.problems import load_problems
@@ -487,8 +475,6 @@ def _audit_text(audit: dict[str, Any]) -> str:
 
 def _refuse_options(context: typer.Context) -> None:
     """Refuse options before a command, which would be lost."""
-    from dph.errors import SettingsError
-
     flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     given = [
         flag

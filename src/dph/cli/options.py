@@ -34,7 +34,6 @@ _USAGE_ERROR = typer.BadParameter.__mro__[1]
 
 
 def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
-    """Run a command line of this name and return its exit code."""
     try:
         code = get_command(app).main(words, prog_name=name, standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every error becomes an exit code
@@ -66,14 +65,12 @@ def exit_code(error: BaseException, name: str = "dph") -> int:
 
 
 def say_interrupted(name: str = "dph") -> int:
-    """Say how to continue, and return the exit code."""
     where = "the same command continues where it stopped (grade: with --resume)"
     print(f"{name}: interrupted; {where}", file=sys.stderr)  # noqa: T201
     return INTERRUPTED
 
 
 def say_errors(messages: Sequence[str], name: str = "dph") -> None:
-    """Say everything that is wrong, a line each."""
     for message in messages:
         _say(message, name)
 
@@ -97,20 +94,33 @@ ROW_FILES = ".parquet, .jsonl or .csv, the last two also as .gz"
 """Kinds of files of rows, for people; dph._base.files.rows has the names."""
 
 
-def option(usage: str, meaning: str, **how: Any) -> Any:
-    """An option, from its flags and the placeholder of its value, such as ``-k --top K``."""
+NO_DEFAULT: Any = object()
+
+
+def option(usage: str, meaning: str, default: Any = NO_DEFAULT, **how: Any) -> Any:
+    """An option, from its flags and the placeholder of its value, such as ``-k --top K``.
+
+    It stands in ``Annotated``, or with its default as the default of a parameter.
+    """
     *flags, last = usage.split(" ")
     if last.startswith("-"):
-        return typer.Option(*flags, last, help=meaning, **how)
-    return typer.Option(*flags, metavar=last, help=meaning, **how)
+        flags.append(last)
+    else:
+        how["metavar"] = last
+    return typer.Option(*_given(default), *flags, help=meaning, **how)
 
 
-def argument(name: str | None, meaning: str, **how: Any) -> Any:
+def argument(name: str | None, meaning: str, default: Any = NO_DEFAULT, **how: Any) -> Any:
     """An argument by its name in the usage of the verb; None: its choices."""
-    return typer.Argument(metavar=name, help=meaning, **how)
+    return typer.Argument(*_given(default), metavar=name, help=meaning, **how)
+
+
+def _given(default: Any) -> tuple[Any, ...]:
+    return () if default is NO_DEFAULT else (default,)
 
 
 RecipeArgument = Annotated[Path, argument("RECIPE", "Recipe, a TOML file.")]
+TrainedRunArgument = Annotated[Path, argument("RUN", "Directory of a trained run.")]
 SetOption = Annotated[
     list[str] | None, option("--set KEY=VALUE", "Override a setting; may be repeated.")
 ]
@@ -201,7 +211,6 @@ class Verb(TyperCommand):
     """A verb whose usage names its arguments as manuals do: RUN, [OTHER], RUN..."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
-        """The options' placeholder, then every argument."""
         names = ["[OPTIONS]"]
         for one in filter(_is_argument, self.params):
             name = one.metavar or str(one.name).upper()
@@ -210,7 +219,6 @@ class Verb(TyperCommand):
         return names
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options, with placeholders and no types of Python."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for one in self.get_params(ctx):
             record = one.get_help_record(ctx)
@@ -234,7 +242,6 @@ class Verbs(TyperGroup):
     """
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the sections, in the order of their first verbs."""
         sections: dict[str, list[tuple[str, str]]] = {}
         shown = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         longest = max(len(name) for name, _ in shown)
@@ -275,9 +282,9 @@ def program(name: str, summary: str) -> typer.Typer:
 
     @app.callback()
     def root(
-        version: Annotated[
-            bool, option("--version", "Print the version.", callback=print_version, is_eager=True)
-        ] = False,
+        version: bool = option(
+            "--version", "Print the version.", False, callback=print_version, is_eager=True
+        ),
     ) -> None:
         pass
 
@@ -287,7 +294,6 @@ def program(name: str, summary: str) -> typer.Typer:
 def add_verbs(
     to: typer.Typer, verbs: Mapping[str, Callable[..., None]], *, section: str = COMMANDS
 ) -> None:
-    """Add functions as verbs, by their names."""
     for name, verb in verbs.items():
         to.command(name, cls=Verb, rich_help_panel=section)(verb)
 

@@ -5,30 +5,36 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dph.cli.options import JsonOption, RecipeArgument, SetOption, Verb, group
+from dph.cli.display.output import json_text, quiet_libraries
+from dph.cli.options import (
+    BAD_INPUT,
+    JsonOption,
+    RecipeArgument,
+    SetOption,
+    add_verbs,
+    argument,
+    group,
+    option,
+    say_errors,
+)
 from dph.cli.run import EngineOption, engine_overrides
+from dph.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dph.runs.check_model import Findings
 
-recipe_app = group("recipe", "Check, show, list and copy recipes.")
 
-
-@recipe_app.command("check", cls=Verb)
 def check(
     recipe: RecipeArgument,
     overrides: SetOption = None,
     engine: EngineOption = None,
-    memory: Annotated[
-        float | None,
-        typer.Option(
-            "--device-memory",
-            metavar="GIB",
-            help="Memory of the GPU that it must fit [default: of the device at hand].",
-        ),
-    ] = None,
+    memory: float | None = option(
+        "--device-memory GIB",
+        "Memory of the GPU that it must fit [default: of the device at hand].",
+        None,
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Show what would run, and report every mistake.
@@ -36,7 +42,6 @@ def check(
     Everything that the recipe names is opened, except the weights: data, verifier, model and so on.
     Files that a run will make first are listed as notes.
     """
-    from dph.cli.display.output import quiet_libraries
     from dph.cli.display.recipe_plan import stages
     from dph.recipe import load_recipe
     from dph.runs.memory import device_of
@@ -59,55 +64,37 @@ def say_check(
     as_json: bool,
     program: str = "dph",
 ) -> None:
-    """Print the plan and the findings of a check; exit if something is wrong."""
-    from dph.cli.display.machine import memory_lines
-    from dph.cli.options import BAD_INPUT, say_errors
+    from dph.cli.display.machine import memory_json, memory_lines
 
     say_errors(found.errors, program)
     if as_json:
-        _print_json(recipe, plan, found)
+        content = {
+            "valid": not found.errors,
+            "recipe": str(recipe),
+            "stages": plan,
+            "errors": found.errors,
+            "notes": found.notes,
+            "unchecked": found.unchecked,
+            "memory": memory_json(found.memory, found.device) if found.memory else None,
+        }
+        typer.echo(json_text(content))
     elif not found.errors:
-        typer.echo(f"{recipe}: valid, {described}")
-        for line in plan:
-            typer.echo(f"  {line}")
-        for line in memory_lines(found.memory, found.device) if found.memory else ():
-            typer.echo(f"  {line}")
-        for note in found.notes:
-            typer.echo(f"  note: {note}")
-        for line in found.unchecked:
-            typer.echo(f"  not checked: {line}")
+        memory = memory_lines(found.memory, found.device) if found.memory else ()
+        notes = [f"note: {note}" for note in found.notes]
+        unchecked = [f"not checked: {line}" for line in found.unchecked]
+        lines = (f"{recipe}: valid, {described}", *plan, *memory, *notes, *unchecked)
+        typer.echo("\n  ".join(lines))
     if found.errors:
         raise typer.Exit(BAD_INPUT)
 
 
-def _print_json(recipe: Path, plan: list[str], found: "Findings") -> None:
-    from dph.cli.display.machine import memory_json
-    from dph.cli.display.output import json_text
-
-    content = {
-        "valid": not found.errors,
-        "recipe": str(recipe),
-        "stages": plan,
-        "errors": found.errors,
-        "notes": found.notes,
-        "unchecked": found.unchecked,
-        "memory": memory_json(found.memory, found.device) if found.memory else None,
-    }
-    typer.echo(json_text(content))
-
-
-@recipe_app.command("show", cls=Verb)
 def show(
-    recipe: Annotated[
-        Path | None, typer.Argument(metavar="RECIPE", help="Without a recipe: all keys.")
-    ] = None,
+    recipe: Path | None = argument("RECIPE", "Without a recipe: all keys.", None),
     overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List every key with its value, default and meaning."""
-    from dph.cli.display.output import json_text
     from dph.cli.display.recipe_plan import all_keys, keys_of
-    from dph.errors import SettingsError
     from dph.recipe import load_recipe
 
     if recipe is None:
@@ -125,7 +112,6 @@ def show(
         typer.echo(key.line())
 
 
-@recipe_app.command("list", cls=Verb)
 def list_recipes(as_json: JsonOption = False) -> None:
     """List the recipes that come with the package."""
     from dph.recipe.recipe import RECIPE_PLACES
@@ -134,31 +120,18 @@ def list_recipes(as_json: JsonOption = False) -> None:
 
 
 def say_recipes(places: "Sequence[Path]", *, as_json: bool) -> None:
-    """Print the recipes of a package."""
-    from dph.cli.display.output import json_text
     from dph.recipe.recipe import shipped_recipes
 
-    found = shipped_recipes(places)
-    if as_json:
-        typer.echo(json_text({recipe.name: recipe.summary for recipe in found}))
-        return
-    for recipe in found:
-        typer.echo(f"{recipe.name}: {recipe.summary}")
+    found = {recipe.name: recipe.summary for recipe in shipped_recipes(places)}
+    lines = (f"{name}: {summary}" for name, summary in found.items())
+    typer.echo(json_text(found) if as_json else "\n".join(lines))
 
 
-@recipe_app.command("copy", cls=Verb)
 def copy(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Name from `dph recipe list`, or its folder.")
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="PATH",
-            help="File to write [default: its name, in the working directory].",
-        ),
-    ] = None,
+    name: Annotated[str, argument("NAME", "Name from `dph recipe list`, or its folder.")],
+    out: Path | None = option(
+        "--out PATH", "File to write [default: its name, in the working directory].", None
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Copy a recipe or a folder that comes with the package.
@@ -171,13 +144,12 @@ def copy(
 
 
 def say_copied(places: "Sequence[Path]", name: str, out: Path | None, *, as_json: bool) -> None:
-    """Copy a recipe or a folder of a package, and print the copies."""
-    from dph.cli.display.output import json_text
     from dph.recipe.recipe import copy_recipe
 
-    written = copy_recipe(name, out, places)
-    if as_json:
-        typer.echo(json_text({"recipes": [str(path) for path in written]}))
-        return
-    for path in written:
-        typer.echo(f"recipe: {path}")
+    written = [str(path) for path in copy_recipe(name, out, places)]
+    lines = (f"recipe: {path}" for path in written)
+    typer.echo(json_text({"recipes": written}) if as_json else "\n".join(lines))
+
+
+recipe_app = group("recipe", "Check, show, list and copy recipes.")
+add_verbs(recipe_app, {"check": check, "show": show, "list": list_recipes, "copy": copy})

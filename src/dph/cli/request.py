@@ -30,8 +30,11 @@ class Request:
     taken: tuple[str, ...] = ()
     """Note of the place that was taken, for a name that could mean two."""
 
+    @property
+    def pool(self) -> Path:
+        return RunDirectory(self.directory).pool(self.recipe)
+
     def require_sets(self) -> None:
-        """Refuse an evaluation of nothing."""
         if not self.recipe.data.sets:
             raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
 

@@ -7,35 +7,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dph._base.provenance import install_command
+from dph.cli.display.output import json_text, quiet_libraries
 from dph.cli.options import (
     BootstrapSeed,
     ColumnOption,
     IntervalsSeed,
     JsonOption,
     SetNamesOption,
+    TrainedRunArgument,
     argument,
     option,
 )
+from dph.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from dph.results.publish import FinishedRun
 
-RunArgument = Annotated[Path, argument("RUN", "Directory of a trained run.")]
-
 
 def card(
-    run: RunArgument,
-    out: Annotated[
-        Path | None, option("--out FILE", "File of the card [default: RUN/README.md].")
-    ] = None,
+    run: TrainedRunArgument,
+    out: Path | None = option("--out FILE", "File of the card [default: RUN/README.md].", None),
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's model card; nothing is sent.
 
     The card has the method, the recipe, measurements and hashes.
     """
-    from dph.cli.display.output import json_text, quiet_libraries
-
     finished = _finished(run)
     quiet_libraries()
     from dph.results.publish import write_card
@@ -47,9 +45,9 @@ def card(
 
 
 def push(
-    run: RunArgument,
+    run: TrainedRunArgument,
     name: Annotated[str, argument("OWNER/NAME", "Name of the model on the Hub.")],
-    private: Annotated[bool, option("--private", "Create the repository as private.")] = False,
+    private: bool = option("--private", "Create the repository as private.", False),
     as_json: JsonOption = False,
 ) -> None:
     """Upload a run's result to the Hub, in one commit.
@@ -57,8 +55,6 @@ def push(
     Its card and recipe are uploaded too. If you have edited RUN/README.md, that file is the card.
     Log in with `hf auth login`, or set HF_TOKEN.
     """
-    from dph.cli.display.output import json_text, quiet_libraries
-
     finished = _finished(run)
     quiet_libraries()
     from dph.results.publish import push as push_run
@@ -69,7 +65,6 @@ def push(
 
 
 def _finished(place: Path) -> "FinishedRun":
-    """The run, and a note where its card cannot compare it with its initial policy."""
     from dph.results.publish import read_finished_run
     from dph.results.read.found_runs import the_run
 
@@ -90,20 +85,16 @@ PlacesArgument = Annotated[
 
 def view(
     runs: PlacesArgument,
-    port: Annotated[int, option("--port N", "Port; 0 picks a free one.", min=0, max=65535)] = 8391,
-    host: Annotated[
-        str,
-        option(
-            "--host HOST",
-            "Address to listen on; an address that other machines can reach requires a "
-            "token, which is printed.",
-        ),
-    ] = "127.0.0.1",
-    name: Annotated[
-        list[str] | None, option("--name NAME", "Additional host name to answer to.")
-    ] = None,
-    token: Annotated[bool, option("--token", "Require a token on 127.0.0.1 too.")] = False,
-    title: Annotated[str, option("--title TEXT", "Title of the page.")] = "dph view",
+    port: int = option("--port N", "Port; 0 picks a free one.", 8391, min=0, max=65535),
+    host: str = option(
+        "--host HOST",
+        "Address to listen on; an address that other machines can reach requires a "
+        "token, which is printed.",
+        "127.0.0.1",
+    ),
+    name: list[str] | None = option("--name NAME", "Additional host name to answer to.", None),
+    token: bool = option("--token", "Require a token on 127.0.0.1 too.", False),
+    title: str = option("--title TEXT", "Title of the page.", "dph view"),
     seed: IntervalsSeed = 0,
     _columns: ColumnOption = None,
 ) -> None:
@@ -112,9 +103,6 @@ def view(
     The page follows metrics.jsonl and progress.parquet as they grow. The server reads only the run
     directories; Ctrl-C ends it.
     """
-    from dph._base.provenance import install_command
-    from dph.errors import SettingsError
-
     try:
         from dph.results.view import ServedRuns, access_for, serve
     except ModuleNotFoundError as error:
@@ -130,7 +118,6 @@ def view(
 def require_out_file(out: Path, flag: str = "--out") -> None:
     """Refuse a file, of an option ``flag``, that could not be written."""
     from dph.cli.request import require_writable
-    from dph.errors import DataError
 
     if out.is_dir():
         raise DataError(f"{flag} names a directory, {out}; name the file to write")
@@ -160,15 +147,13 @@ def figure(
     runs: RunsArgument,
     out: Annotated[Path, option("--out FILE", "File to write: .pdf, .png or .svg.")],
     set_names: SetNamesOption = None,
-    k: Annotated[
-        int | None,
-        option(
-            "-k K",
-            "pass-at-k: the largest k; retention: samples of a draw; eta, progress: k of Pass@k.",
-            min=1,
-            show_default="the usual",
-        ),
-    ] = None,
+    k: int | None = option(
+        "-k K",
+        "pass-at-k: the largest k; retention: samples of a draw; eta, progress: k of Pass@k.",
+        None,
+        min=1,
+        show_default="the usual",
+    ),
     apart: ApartOption = False,
     seed: BootstrapSeed = 0,
     as_json: JsonOption = False,
@@ -197,8 +182,6 @@ def _print_with_notes(
     document: dict[str, Any], text: str, notes: Sequence[str], *, as_json: bool
 ) -> None:
     """Print a result: notes are part of the document, and go to stderr next to the text."""
-    from dph.cli.display.output import json_text
-
     if as_json:
         typer.echo(json_text({**document, "notes": list(notes)}))
         return
@@ -217,19 +200,17 @@ def table(
         ),
     ],
     runs: RunsArgument,
-    form: Annotated[TableFormat, option("--format", "Output format.")] = TableFormat["md"],
-    out: Annotated[
-        Path | None, option("--out FILE", "File to write [default: print to the terminal].")
-    ] = None,
+    form: TableFormat = option("--format", "Output format.", TableFormat["md"]),
+    out: Path | None = option(
+        "--out FILE", "File to write [default: print to the terminal].", None
+    ),
     set_names: SetNamesOption = None,
-    ks: Annotated[
-        list[int] | None,
-        option(
-            "-k K",
-            "k of Pass@k; may be repeated [default: 8, 16]. retention: samples of a draw.",
-            min=1,
-        ),
-    ] = None,
+    ks: list[int] | None = option(
+        "-k K",
+        "k of Pass@k; may be repeated [default: 8, 16]. retention: samples of a draw.",
+        None,
+        min=1,
+    ),
     apart: ApartOption = False,
     seed: BootstrapSeed = 0,
     as_json: JsonOption = False,
@@ -240,7 +221,6 @@ def table(
     intervals over seeds.
     """
     from dph._base.files import write_text
-    from dph.cli.display.output import json_text
     from dph.results.charts.text_table import FORMATS
 
     if out is not None:
@@ -269,20 +249,16 @@ _LARGE = 50_000_000
 
 def report(
     runs: PlacesArgument,
-    out: Annotated[Path, option("--out FILE", "File to write.")] = Path("report.html"),
-    title: Annotated[str, option("--title TEXT", "Title of the page.")] = "dph report",
-    most_answers: Annotated[
-        int | None,
-        option(
-            "--most-answers N",
-            "Keep a run's N most frequent answers to each problem.",
-            min=1,
-            show_default="all",
-        ),
-    ] = None,
-    longest: Annotated[
-        int, option("--longest N", "Keep the first N characters of a text.", min=1)
-    ] = 50_000,
+    out: Path = option("--out FILE", "File to write.", Path("report.html")),
+    title: str = option("--title TEXT", "Title of the page.", "dph report"),
+    most_answers: int | None = option(
+        "--most-answers N",
+        "Keep a run's N most frequent answers to each problem.",
+        None,
+        min=1,
+        show_default="all",
+    ),
+    longest: int = option("--longest N", "Keep the first N characters of a text.", 50_000, min=1),
     seed: IntervalsSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,

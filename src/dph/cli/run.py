@@ -1,23 +1,33 @@
-"""``dph run``: all stages of a recipe."""
+"""``dph run``, ``presample`` and ``train``: the stages of a recipe."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dph._base.provenance import install_command
+from dph.cli.display.output import json_text, open_progress, quiet_libraries, table_text
 from dph.cli.options import (
+    INTERRUPTED,
     AcceptVerifierOption,
     JsonOption,
     OutOption,
     RecipeArgument,
     SeedOption,
     SetOption,
+    argument,
+    option,
 )
+from dph.errors import SettingsError
 
 if TYPE_CHECKING:
     from dph.cli.request import Request
+    from dph.results.diagnosis.complementarity import Complementarity
+    from dph.runs.presample.manifest import Manifest
     from dph.runs.run import RunResult
     from dph.runs.train.loop import Trained
 
@@ -31,7 +41,6 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train, or continue from the newest checkpoint."""
-    from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
@@ -39,61 +48,23 @@ def train(
         from dph.runs.run import stages_of
 
         trained = stages_of(plan.recipe).train(plan, open_progress())
-    if as_json:
-        typer.echo(json_text(trained_json(trained)))
-    else:
-        typer.echo(trained_text(trained))
-    if trained.stopped:
-        end_interrupted(trained)
+    typer.echo(json_text(_trained_json(trained)) if as_json else _trained_text(trained))
+    _end_if_interrupted(trained)
 
 
-def trained_json(trained: "Trained") -> dict[str, Any]:
-    """Location of the weights, for machines."""
-    return {
-        "checkpoint": str(trained.checkpoint),
-        "step": trained.step,
-        "stopped": trained.stopped,
-    }
+def _trained_json(trained: "Trained") -> dict[str, Any]:
+    step, stopped = trained.step, trained.stopped
+    return {"checkpoint": str(trained.checkpoint), "step": step, "stopped": stopped}
 
 
-def trained_text(trained: "Trained") -> str:
-    """Location of the weights, for people."""
+def _trained_text(trained: "Trained") -> str:
     return f"checkpoint after {trained.step} steps: {trained.checkpoint}"
 
 
-def end_interrupted(trained: "Trained") -> None:
-    """Say what is saved and end with the exit code of an interruption."""
-    from dph.cli.options import INTERRUPTED
-
-    typer.echo(f"stopped after step {trained.step}, everything is saved", err=True)
-    raise typer.Exit(INTERRUPTED)
-
-
-WriteOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--write",
-        metavar="FILE",
-        help="Also write the problems with --right right answers, with their pass_rate, for any "
-        "trainer: .jsonl or .parquet.",
-    ),
-]
-WriteHFOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--write-hf",
-        metavar="DIR",
-        help="The same as a directory for datasets.load_from_disk.",
-    ),
-]
-RightOption = Annotated[
-    str | None,
-    typer.Option(
-        "--right",
-        metavar="LEAST-MOST",
-        help="--write: right answers of a problem [default: from 1 to all but 2].",
-    ),
-]
+def _end_if_interrupted(trained: "Trained") -> None:
+    if trained.stopped:
+        typer.echo(f"stopped after step {trained.step}, everything is saved", err=True)
+        raise typer.Exit(INTERRUPTED)
 
 
 def presample(
@@ -101,14 +72,23 @@ def presample(
     overrides: SetOption = None,
     seed: SeedOption = None,
     out: OutOption = None,
-    write: WriteOption = None,
-    write_hf: WriteHFOption = None,
-    right: RightOption = None,
+    write: Path | None = option(
+        "--write FILE",
+        "Also write the problems with --right right answers, with their pass_rate, for any "
+        "trainer: .jsonl or .parquet.",
+        None,
+    ),
+    write_hf: Path | None = option(
+        "--write-hf DIR", "The same as a directory for datasets.load_from_disk.", None
+    ),
+    right: str | None = option(
+        "--right LEAST-MOST",
+        "--write: right answers of a problem [default: from 1 to all but 2].",
+        None,
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Sample the initial policy: make the pool."""
-    from dph.cli.display.output import json_text, open_progress
-    from dph.cli.display.pool import pool_json, pool_text
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
@@ -129,15 +109,15 @@ def presample(
             if write_hf:
                 _write_data_set(rows, write_hf)
     if as_json:
-        typer.echo(json_text({**pool_json(plan.pool, manifest), "written": written}))
+        typer.echo(json_text({**_pool_json(plan.pool, manifest), "written": written}))
         return
-    typer.echo(f"{pool_text(plan.pool, manifest)}\npool: {plan.pool}")
+    typer.echo(f"{_pool_text(plan.pool, manifest)}\npool: {plan.pool}")
     for target, count in written.items():
         typer.echo(f"{count} problems with {least} to {most} right answers -> {target}")
 
 
 def _right_answers(right: str | None, samples: int) -> tuple[int, int]:
-    """The range of ``--right``, or the default: solved sometimes, and not nearly always."""
+    """The range of ``--right``; by default problems that are solved, but not nearly always."""
     if right is None:
         return 1, max(1, samples - 2)
     found = re.fullmatch(r"(\d+)(?:-(\d+))?", right)
@@ -151,10 +131,6 @@ def _right_answers(right: str | None, samples: int) -> tuple[int, int]:
 
 
 def _require_targets(write: Path | None, write_hf: Path | None, right: str | None) -> None:
-    """Refuse targets before anything is sampled for them."""
-    from dph._base.provenance import install_command
-    from dph.errors import SettingsError
-
     if right is not None and not (write or write_hf):
         raise SettingsError("--right goes with --write or --write-hf")
     if write and write.suffix not in (".jsonl", ".parquet"):
@@ -168,48 +144,105 @@ def _require_targets(write: Path | None, write_hf: Path | None, right: str | Non
 def _write_data_set(rows: list[dict[str, Any]], directory: Path) -> None:
     from datasets import Dataset
 
-    from dph._base.files.atomic import atomic_path
+    from dph._base.files import atomic_path
 
     with atomic_path(directory) as part:
         Dataset.from_list(rows).save_to_disk(str(part))
 
 
+BAR_WIDTH = 40
+
+
+def bar_chart(labels: Sequence[str], counts: Sequence[int]) -> str:
+    """A horizontal bar for each count; anything above zero is visible.
+
+    >>> print(bar_chart(["0", "1"], [40, 1]))
+    0  40 ########################################
+    1   1 #
+    """
+    widest, largest = max(map(len, labels), default=0), max([*counts, 1])
+    digits = len(str(largest))
+    bars = ["#" * -(-count * BAR_WIDTH // max(largest, BAR_WIDTH)) for count in counts]
+    return "\n".join(
+        f"{label.rjust(widest)}  {count:{digits}d} {bar}".rstrip()
+        for label, count, bar in zip(labels, counts, bars, strict=True)
+    )
+
+
+def _pool_text(pool: Path, manifest: "Manifest") -> str:
+    """The histogram, the sizes and what the styles add to each other.
+
+    If a side is empty, also the outcomes and the probable cause.
+    """
+    from dph.runs.presample.manifest import cut_off_share, likely_cause, shares_text, shortage
+
+    counts, samples = manifest.counts, manifest.source.answers
+    chart = bar_chart([str(c) for c in range(samples + 1)], counts.histogram)
+    lines = [
+        f"correct of {samples}: problems\n{chart}",
+        f"{counts.prompts} problems: {counts.exploration} to explore, {counts.rehearsal} to "
+        f"rehearse, {counts.discarded} left out (the final sample was wrong)",
+        f"{counts.ungradable} ungradable (the gold answer cannot be graded, or the verifier "
+        f"crashed on every answer){'; ungradable.parquet lists them' * (counts.ungradable > 0)}",
+    ]
+    if (cut_off := cut_off_share(counts)) is not None:
+        lines.append(
+            f"{100 * cut_off:.1f}% of {sum(counts.outcomes.values())} answers were cut off at "
+            f"max_tokens = {manifest.source.max_tokens}"
+        )
+    if (found := _complementarity(pool)) is not None:
+        from dph.results.diagnosis.set_diagnosis import complementarity_text
+
+        lines.append(f"styles: {complementarity_text(found)}")
+    if missing := shortage(counts):
+        outcomes = shares_text(counts.outcomes) or "not known"
+        lines.append(
+            f"there is {missing}\noutcomes of all answers: {outcomes}\n"
+            f"likely cause: {likely_cause(manifest)}"
+        )
+    return "\n".join(lines)
+
+
+def _pool_json(pool: Path, manifest: "Manifest") -> dict[str, Any]:
+    from dph.runs.presample.manifest import cut_off_share, likely_cause, shortage
+
+    counts, missing, found = manifest.counts, shortage(manifest.counts), _complementarity(pool)
+    return {
+        "pool": str(pool),
+        "samples": manifest.source.answers,
+        "problems": counts.prompts,
+        **counts.model_dump(mode="json", exclude_unset=True, exclude={"prompts"}),
+        "cut_off": cut_off_share(counts),
+        "complementarity": found and asdict(found),
+        "shortage": f"{missing}: {likely_cause(manifest)}" if missing else None,
+    }
+
+
+def _complementarity(pool: Path) -> "Complementarity | None":
+    """Complementarity of the styles of a pool's answers; None without styles."""
+    import pyarrow.parquet as pq
+
+    from dph.results.diagnosis.complementarity import complementarity
+    from dph.results.diagnosis.styles import pool_style_counts
+    from dph.runs.presample.pool import SAMPLES
+
+    columns = ["outcome", "problem_id", "style"]
+    counts = pool_style_counts(pq.read_table(pool / SAMPLES, columns=columns))
+    return None if counts is None else complementarity(counts)
+
+
 EngineOption = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        help="Training engine: own or verl [default: train.engine].",
-    ),
-]
-NodesOption = Annotated[
-    int | None,
-    typer.Option("--nodes", min=1, metavar="N", help="--engine verl: number of machines."),
-]
-GpusOption = Annotated[
-    int | None, typer.Option("--gpus", min=1, metavar="N", help="--engine verl: GPUs per machine.")
-]
-AddressOption = Annotated[
-    str | None,
-    typer.Option("--address", metavar="HOST:PORT", help="--engine verl: Ray cluster to join."),
-]
-DryRunOption = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Print the commands and settings that would start verl."),
+    str | None, option("--engine NAME", "Training engine: own or verl [default: train.engine].")
 ]
 
 
 def engine_overrides(engine: str | None, **options: int | str | None) -> list[str]:
     """Overrides of the options, as ``--set`` would give them."""
-    chosen = [] if engine is None else [f"train.engine={engine}"]
-    return [
-        *chosen,
-        *(f"verl.{name}={value}" for name, value in options.items() if value is not None),
-    ]
+    given = {"train.engine": engine} | {f"verl.{name}": value for name, value in options.items()}
+    return [f"{key}={value}" for key, value in given.items() if value is not None]
 
 
 def require_engine_of_options(engine: str, **options: int | str | None) -> None:
-    """Refuse an option of verl where another engine runs."""
     for name, value in options.items():
         if value is not None and engine != "verl":
             raise typer.BadParameter(
@@ -217,80 +250,59 @@ def require_engine_of_options(engine: str, **options: int | str | None) -> None:
             )
 
 
-OptionalRecipeArgument = Annotated[
-    Path | None, typer.Argument(metavar="[RECIPE]", help="Recipe, a TOML file, or --model.")
-]
 ModelOption = Annotated[
     str | None,
-    typer.Option(
-        "--model",
-        metavar="MODEL",
-        help="Instead of a recipe: a directory, or a model of the Hub. Settings that are not given "
+    option(
+        "--model MODEL",
+        "Instead of a recipe: a directory, or a model of the Hub. Settings that are not given "
         "are chosen by the machine and the model; the recipe is left in the run directory.",
     ),
 ]
-TrainOption = Annotated[
-    str | None, typer.Option("--train", metavar="FILE", help="--model: problems to train on.")
-]
-TestOption = Annotated[
-    str | None,
-    typer.Option(
-        "--test",
-        metavar="FILE",
-        help="--model: problems to evaluate on [default: a tenth of --train is held out].",
-    ),
-]
-VerifierOption = Annotated[
-    str | None,
-    typer.Option(
-        "--verifier", metavar="NAME", help="--model: a verifier's name, or module:function."
-    ),
-]
-MethodOption = Annotated[
-    str | None, typer.Option("--method", metavar="NAME", help="--model: method [default: dph_f].")
-]
 TaskOption = Annotated[
     str | None,
-    typer.Option(
-        "--task",
-        metavar="NAME",
-        help="--model: a published set in place of --train: gsm8k, math500, spider, bird.",
-    ),
-]
-DataOption = Annotated[
-    str | None,
-    typer.Option(
-        "--data", metavar="DIR", help="--task spider, bird: the set's directory, as published."
+    option(
+        "--task NAME", "--model: a published set in place of --train: gsm8k, math500, spider, bird."
     ),
 ]
 
 
 def run(
-    recipe: OptionalRecipeArgument = None,
+    recipe: Path | None = argument("[RECIPE]", "Recipe, a TOML file, or --model.", None),
     model: ModelOption = None,
-    train: TrainOption = None,
-    test: TestOption = None,
-    verifier: VerifierOption = None,
-    method: MethodOption = None,
+    train: str | None = option("--train FILE", "--model: problems to train on.", None),
+    test: str | None = option(
+        "--test FILE",
+        "--model: problems to evaluate on [default: a tenth of --train is held out].",
+        None,
+    ),
+    verifier: str | None = option(
+        "--verifier NAME", "--model: a verifier's name, or module:function.", None
+    ),
+    method: str | None = option("--method NAME", "--model: method [default: dph_f].", None),
     task: TaskOption = None,
-    data: DataOption = None,
+    data: str | None = option(
+        "--data DIR", "--task spider, bird: the set's directory, as published.", None
+    ),
     overrides: SetOption = None,
     seed: SeedOption = None,
     out: OutOption = None,
     accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
     engine: EngineOption = None,
-    nodes: NodesOption = None,
-    gpus: GpusOption = None,
-    address: AddressOption = None,
-    dry_run: DryRunOption = False,
+    nodes: int | None = option("--nodes N", "--engine verl: number of machines.", None, min=1),
+    gpus: int | None = option("--gpus N", "--engine verl: GPUs per machine.", None, min=1),
+    address: str | None = option(
+        "--address HOST:PORT", "--engine verl: Ray cluster to join.", None
+    ),
+    dry_run: bool = option(
+        "--dry-run", "Print the commands and settings that would start verl.", False
+    ),
 ) -> None:
     """Pre-sample, train and evaluate; finished work is kept.
 
     Pre-sampling runs if the method needs it. Training runs on one device with this package, or in
     verl (--engine).
     """
-    from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import read_request
 
     options = {"nodes": nodes, "gpus": gpus, "address": address}
@@ -310,8 +322,7 @@ def run(
 
         result = run_stages(plan, open_progress())
     typer.echo(json_text(_json(request, result)) if as_json else _text(request, result))
-    if result.trained.stopped:
-        end_interrupted(result.trained)
+    _end_if_interrupted(result.trained)
 
 
 def _recipe_of(
@@ -326,7 +337,6 @@ def _recipe_of(
     model = given.pop("model")
     if model is None:
         raise typer.BadParameter("give a recipe, or --model with --train and --verifier")
-    from dph.cli.display.output import open_progress, quiet_libraries
     from dph.cli.request import require_writable
 
     quiet_libraries()
@@ -343,10 +353,6 @@ def _recipe_of(
 
 
 def _dry_run(request: "Request") -> str:
-    """Command and settings that would start the engine."""
-    from dph.cli.display.output import quiet_libraries
-    from dph.errors import SettingsError
-
     if request.recipe.train.engine == "own":
         raise SettingsError(
             '--dry-run prints the commands of verl, and train.engine is "own": name it (--engine '
@@ -361,39 +367,20 @@ def _dry_run(request: "Request") -> str:
 
 
 def _json(request: "Request", result: "RunResult") -> dict[str, Any]:
-    from dph.cli.display.pool import pool_json
-    from dph.runs.directory import RunDirectory
-
-    pool = RunDirectory(request.directory).pool(request.recipe)
     return {
         "run": str(request.directory),
-        "pool": pool_json(pool, result.pool) if result.pool else None,
-        **result_json(result),
-    }
-
-
-def _text(request: "Request", result: "RunResult") -> str:
-    from dph.cli.display.pool import pool_text
-    from dph.runs.directory import RunDirectory
-
-    pool = RunDirectory(request.directory).pool(request.recipe)
-    shown = [pool_text(pool, result.pool)] if result.pool else []
-    return "\n\n".join([*shown, *result_texts(result), f"run: {request.directory}"])
-
-
-def result_json(result: "RunResult") -> dict[str, Any]:
-    """Results of training and evaluation, for machines."""
-    return {
-        "training": trained_json(result.trained),
+        "pool": _pool_json(request.pool, result.pool) if result.pool else None,
+        "training": _trained_json(result.trained),
         "base": result.base,
         "evaluation": result.evaluation,
     }
 
 
-def result_texts(result: "RunResult") -> list[str]:
-    """The same for people, one after another."""
-    from dph.cli.display.output import table_text
+def _text(request: "Request", result: "RunResult") -> str:
     from dph.results.charts.tables import evaluation_table
 
-    evaluated = [e for e in (result.base, result.evaluation) if e]
-    return [trained_text(result.trained), *(table_text(evaluation_table(e)) for e in evaluated)]
+    parts = [_pool_text(request.pool, result.pool)] if result.pool else []
+    parts.append(_trained_text(result.trained))
+    evaluated = filter(None, (result.base, result.evaluation))
+    parts += [table_text(evaluation_table(document)) for document in evaluated]
+    return "\n\n".join([*parts, f"run: {request.directory}"])

@@ -2,14 +2,17 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dph._base.files import make_directory, require_other_file
 from dph.cli.display.output import json_text, open_progress
 from dph.cli.options import ROW_FILES, JsonOption, Verb, argument, group, option
+from dph.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from dph.records import Problem
@@ -25,41 +28,29 @@ class Format(StrEnum):
     INSPECT = "inspect"
 
 
-GoldOption = Annotated[
-    str | None,
-    option(
-        "--ground-truth FIELD",
-        "The problems' field with the gold answer "
-        "[default: answer; --to verl: answer or gold_sql].",
-    ),
-]
-
-
 def convert(
     to: Annotated[
         Format, option("--to", "verl: a .parquet file; dph: a .jsonl file; inspect: logs of a run.")
     ],
-    run: Annotated[
-        Path | None, argument("RUN", "--to inspect: a run directory, evaluated.")
-    ] = None,
-    source: Annotated[
-        Path | None, option("--input FILE", f"--to verl, dph: rows, {ROW_FILES}.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        option("--out FILE", "File to write; --to inspect: a directory [default: RUN/inspect]."),
-    ] = None,
-    data_source: Annotated[
-        str | None,
-        option(
-            "--data-source NAME",
-            "--to verl: key that selects the reward function [default: the row's own, or dph].",
-        ),
-    ] = None,
-    ground_truth: GoldOption = None,
-    number: Annotated[
-        bool, option("--number-rows", "--to dph: ids by position, not by extra_info.index.")
-    ] = False,
+    run: Path | None = argument("RUN", "--to inspect: a run directory, evaluated.", None),
+    source: Path | None = option("--input FILE", f"--to verl, dph: rows, {ROW_FILES}.", None),
+    out: Path | None = option(
+        "--out FILE", "File to write; --to inspect: a directory [default: RUN/inspect].", None
+    ),
+    data_source: str | None = option(
+        "--data-source NAME",
+        "--to verl: key that selects the reward function [default: the row's own, or dph].",
+        None,
+    ),
+    ground_truth: str | None = option(
+        "--ground-truth FIELD",
+        "The problems' field with the gold answer "
+        "[default: answer; --to verl: answer or gold_sql].",
+        None,
+    ),
+    number: bool = option(
+        "--number-rows", "--to dph: ids by position, not by extra_info.index.", False
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Convert problems for verl, or evaluations for Inspect.
@@ -92,7 +83,6 @@ def convert(
 
 
 def _to_inspect(run: Path, source: Path | None, out: Path | None, *, as_json: bool) -> None:
-    """Write the logs of a run and say where they are."""
     from dph.cli.request import require_writable
     from dph.results.inspect import write_inspect_logs
     from dph.results.read.run_results import RunResults
@@ -122,8 +112,6 @@ def _required(path: Path | None, name: str, to: Format) -> Path:
 def _require_options(
     to: Format, *, data_source: str | None, number: bool, ground_truth: str | None
 ) -> None:
-    from dph.errors import SettingsError
-
     if to is not Format.VERL and data_source is not None:
         raise SettingsError("--data-source applies only to --to verl")
     if to is not Format.DPH and number:
@@ -155,9 +143,6 @@ def _write(
 
 
 def _require_place(out: Path, source: Path | None = None) -> None:
-    from dph._base.files import make_directory, require_other_file
-    from dph.errors import DataError
-
     if out.suffix != ".jsonl":
         raise DataError(f"problems are written to .jsonl, got {out}")
     if source is not None:
@@ -166,9 +151,6 @@ def _require_place(out: Path, source: Path | None = None) -> None:
 
 
 def _require_some(loaded: "ProblemsOfFile", data: Path) -> None:
-    """Refuse a file that gives no problem, before anything is written."""
-    from dph.errors import DataError
-
     if not loaded.problems:
         why = f": {loaded.dropped[0][1]}" if loaded.dropped else ""
         raise DataError(f"{data} gives no problems{why}")
@@ -180,27 +162,24 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
     def command(
         data: Annotated[Path, option("--data DIR", "The data set's directory, as published.")],
         out: OutOption,
-        split: Annotated[str, option("--split NAME", f"{splits}.")] = "dev",
-        databases: Annotated[
-            Path | None, option("--databases DIR", "Databases [default: those in --data].")
-        ] = None,
-        tables: Annotated[
-            Path | None, option("--tables FILE", "tables.json [default: the one in --data].")
-        ] = None,
-        keep_all: Annotated[
-            bool, option("--keep-all", "Skip the gold queries and keep every question.")
-        ] = False,
-        workers: Annotated[
-            int, option("--workers N", "Number of processes that run gold queries.", min=1)
-        ] = 2,
-        timeout: Annotated[
-            float, option("--timeout S", "Time limit of one gold query, in seconds.")
-        ] = seconds,
+        split: str = option("--split NAME", f"{splits}.", "dev"),
+        databases: Path | None = option(
+            "--databases DIR", "Databases [default: those in --data].", None
+        ),
+        tables: Path | None = option(
+            "--tables FILE", "tables.json [default: the one in --data].", None
+        ),
+        keep_all: bool = option(
+            "--keep-all", "Skip the gold queries and keep every question.", False
+        ),
+        workers: int = option(
+            "--workers N", "Number of processes that run gold queries.", 2, min=1
+        ),
+        timeout: float = option(
+            "--timeout S", "Time limit of one gold query, in seconds.", seconds
+        ),
         as_json: JsonOption = False,
     ) -> None:
-        from dataclasses import replace
-
-        from dph.errors import DataError
         from dph.tasks.sql.data_sets import SQL_SETS
 
         found = SQL_SETS[name](data, split)
@@ -269,15 +248,14 @@ _add_sql_command("bird", title="BIRD", splits="train, dev or mini-dev", seconds=
 def math(
     data: Annotated[Path, option("--data PATH", "Directory of the sets, or your own file.")],
     out: OutOption,
-    name: Annotated[
-        str | None,
-        option("--name NAME", "A known set, or a name for the file [default: its stem]."),
-    ] = None,
-    integers: Annotated[
-        bool, option("--integers", "Keep only problems whose answer is a whole number.")
-    ] = False,
-    question: Annotated[str | None, option("--question NAME", "Column of the problems.")] = None,
-    answer: Annotated[str | None, option("--answer NAME", "Column of the answers.")] = None,
+    name: str | None = option(
+        "--name NAME", "A known set, or a name for the file [default: its stem].", None
+    ),
+    integers: bool = option(
+        "--integers", "Keep only problems whose answer is a whole number.", False
+    ),
+    question: str | None = option("--question NAME", "Column of the problems.", None),
+    answer: str | None = option("--answer NAME", "Column of the answers.", None),
     as_json: JsonOption = False,
 ) -> None:
     """Write math problems, with the paper's prompt.
@@ -286,7 +264,6 @@ def math(
     minerva, college_math, gsm8k and train. Any file of rows (.parquet, .jsonl, .csv, the last two
     also as .gz) will do: the columns of published data sets are found, others are named.
     """
-    from dph.errors import SettingsError
     from dph.tasks.math import MATH_SETS, load_math, load_math_set
 
     if data.is_dir() and name is None:
@@ -318,15 +295,9 @@ def _add_code_command(name: str, *, title: str, fields: str) -> None:
     def command(
         data: Annotated[Path, option("--data FILE", "The file, as published.")],
         out: OutOption,
-        keep_all: Annotated[
-            bool, option("--keep-all", "Skip the solutions and keep every problem.")
-        ] = False,
-        workers: Annotated[
-            int, option("--workers N", "Number of processes that run them.", min=1)
-        ] = 2,
-        timeout: Annotated[
-            float, option("--timeout S", "Time limit of one test, in seconds.")
-        ] = 10.0,
+        keep_all: bool = option("--keep-all", "Skip the solutions and keep every problem.", False),
+        workers: int = option("--workers N", "Number of processes that run them.", 2, min=1),
+        timeout: float = option("--timeout S", "Time limit of one test, in seconds.", 10.0),
         as_json: JsonOption = False,
     ) -> None:
         _write_code(name, data, out, keep_all, workers, timeout, as_json)
@@ -394,14 +365,14 @@ def _write_code(
 
 @tasks_app.command("reasoning-gym", cls=Verb)
 def reasoning_gym(
-    name: Annotated[str, argument("NAME", "Task of reasoning-gym.", show_default=False)] = "",
-    out: Annotated[Path | None, option("--out FILE", "Problems, a .jsonl file.")] = None,
-    count: Annotated[int, option("--count N", "Number of problems to make.", min=1)] = 500,
-    seed: Annotated[int, option("--seed N", "Seed of the dataset.")] = 0,
-    config: Annotated[
-        list[str] | None, option("--config KEY=VALUE", "Setting of the task; may be repeated.")
-    ] = None,
-    names: Annotated[bool, option("--list", "Print the names of all tasks.")] = False,
+    name: str = argument("NAME", "Task of reasoning-gym.", "", show_default=False),
+    out: Path | None = option("--out FILE", "Problems, a .jsonl file.", None),
+    count: int = option("--count N", "Number of problems to make.", 500, min=1),
+    seed: int = option("--seed N", "Seed of the dataset.", 0),
+    config: list[str] | None = option(
+        "--config KEY=VALUE", "Setting of the task; may be repeated.", None
+    ),
+    names: bool = option("--list", "Print the names of all tasks.", False),
     as_json: JsonOption = False,
 ) -> None:
     """Write a task of reasoning-gym as problems.
@@ -409,7 +380,6 @@ def reasoning_gym(
     They are for the reasoning_gym verifier. The same seed, settings and version of the package give
     the same problems. Give another seed to each set, such as one to train on and one to test on.
     """
-    from dph.errors import SettingsError
     from dph.tasks.verifiers.gym.verifier import GymMaker, gym_tasks, parse_config
 
     if names:
@@ -432,9 +402,9 @@ def reasoning_gym(
 def verifiers(
     package: Annotated[str, argument("PACKAGE", "Installed package or module here.")],
     out: Annotated[Path, option("--out FILE", "Problems, a .jsonl file.")],
-    count: Annotated[
-        int | None, option("--count N", "Maximum number of problems [default: all].", min=1)
-    ] = None,
+    count: int | None = option(
+        "--count N", "Maximum number of problems [default: all].", None, min=1
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Write a taskset of verifiers as problems.

@@ -8,9 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from dph.errors import SettingsError
-from dph.recipe.aliases import REHEARSAL, SHORTHAND, expand_shorthand
 from dph.recipe.methods import METHODS
-from dph.recipe.objective import ObjectiveSettings
+from dph.recipe.objective import REHEARSAL, SHORTHAND, ObjectiveSettings, expand_shorthand
 from dph.recipe.recipe import load_recipe, merged, messages
 
 DEFAULT: Mapping[str, Any] = {"divergence": "forward_kl", "eta": 0.01}

@@ -6,11 +6,10 @@ A setting that stands nowhere here fails a test, so that none is ignored in sile
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.data import SHOTS
 from dph.recipe.engines import Row
 from dph.recipe.schema import EnvironmentSettings
-from dph.recipe.terms import READ_IN_OWN_LOOP
+from dph.recipe.terms import ADVANTAGES, READ_IN_OWN_LOOP
 from dph.tasks.verifiers.table import verifier_settings
 
 _OWN = "`--engine own` does"

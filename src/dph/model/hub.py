@@ -13,7 +13,7 @@ from typing import Any, cast
 from dph._base.files import read_json
 from dph.errors import DataError, DphError, ModelError, SettingsError
 from dph.recipe import DataSettings, ModelSettings, Recipe, load_recipe
-from dph.recipe.hub_names import HubFile, hub_file, is_model_id, names_hub
+from dph.recipe.places import HubFile, hub_file, is_model_id, names_hub
 
 
 def is_on_hub(model: ModelSettings) -> bool:

@@ -36,8 +36,8 @@ from dph.model.releases import (
     recurrent_layers,
 )
 from dph.recipe import Recipe
-from dph.recipe.extras import BITSANDBYTES, LIGER
 from dph.recipe.section import Device, Stored
+from dph.recipe.tables import BITSANDBYTES, LIGER
 
 
 def autocast(model: PreTrainedModel, dtype: str) -> AbstractContextManager[object]:

@@ -24,9 +24,8 @@ from dph._base.randomness import derived_seed
 from dph.errors import DataError, ModelError, SettingsError
 from dph.model.loading import load_model
 from dph.recipe import ModelSettings
-from dph.recipe.extras import PEFT
 from dph.recipe.section import Precision
-from dph.recipe.tables import ALL_LINEAR, AdapterSettings
+from dph.recipe.tables import ALL_LINEAR, PEFT, AdapterSettings
 
 # Adapters of PEFT inside a model: LoRA (arXiv:2106.09685) and DoRA (arXiv:2402.09353).
 #

@@ -1,24 +1,26 @@
-"""Runs of the quickstart: the shipped recipes, one after another or side by side."""
+"""Runs of the quickstart, one after another or side by side, and a sentence on what they lost."""
 
 import shutil
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dph._base.files import atomic_path, held, make_directory, write_json
 from dph._processes.jobs import CoreJobs, Job
 from dph.errors import DataError, SettingsError, TrainingError
 from dph.quickstart.archive import task_files, unpack
-from dph.quickstart.words import first_sentence, solved_changes
 from dph.recipe import Recipe, load_recipe, recipe_toml, resolve_recipe
 from dph.results.charts.tables import cost_document
-from dph.results.vocabulary import BASE
+from dph.results.vocabulary import BASE, method_label, where_of
 from dph.runs.directory import EVALUATION
 from dph.runs.evaluate.evaluated_runs import read_runs
-from dph.runs.evaluate.scores import read_evaluation
+from dph.runs.evaluate.intervals import paired_difference
+from dph.runs.evaluate.scores import SetScores, read_evaluation
 from dph.runs.progress import ProgressDisplay, ShownProgress, ToldProgress
 from dph.runs.run import evaluate, presample, run
 from dph.runs.stage_costs import run_cost
@@ -140,7 +142,6 @@ def _side_by_side(
 
 
 def _summary(recipes: Sequence[Recipe], out: Path, *, seed: int) -> dict[str, Any]:
-    """Scores and costs of all models, and the sentences on them."""
     names = [recipe.name for recipe in recipes]
     scores = read_runs([out / name for name in (BASE, *names)], ())
     changes = solved_changes({name: scores[str(out / name)] for name in (BASE, *names)})
@@ -157,3 +158,62 @@ def _summary(recipes: Sequence[Recipe], out: Path, *, seed: int) -> dict[str, An
     }
     write_json(out / "summary.json", summary)
     return summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolvedChange:
+    """Problems of a set that a model solves, against the base model.
+
+    ``change`` is the model's number minus the base model's, with its 95% interval over problems.
+    """
+
+    set_name: str
+    base: int
+    change: int
+    lo: float
+    hi: float
+
+
+def solved_changes(
+    scores: Mapping[str, Mapping[str, SetScores]], *, seed: int = 0
+) -> dict[str, list[SolvedChange]]:
+    """Changes of every model but ``base``, by set; a problem is solved if any sample is right."""
+    found: dict[str, list[SolvedChange]] = {}
+    for model, sets in scores.items():
+        for name, of_set in sets.items() if model != BASE else ():
+            before, after = (
+                (one.correct_counts > 0).astype(np.float64) for one in (scores[BASE][name], of_set)
+            )
+            apart, count = paired_difference(after, before, seed=seed), len(before)
+            change = SolvedChange(
+                set_name=name,
+                base=int(before.sum()),
+                change=int(after.sum() - before.sum()),
+                lo=count * apart.lo,
+                hi=count * apart.hi,
+            )
+            found.setdefault(model, []).append(change)
+    return found
+
+
+def first_sentence(changes: Mapping[str, Sequence[SolvedChange]], *, tries: int) -> str:
+    """Losses and gains of every method in one sentence.
+
+    >>> lost = SolvedChange(set_name="in_domain", base=420, change=-69, lo=-85.0, hi=-53.0)
+    >>> kept = SolvedChange(set_name="in_domain", base=420, change=6, lo=-9.0, hi=21.0)
+    >>> first_sentence({"grpo": [lost], "dph_f": [kept]}, tries=16)
+    'Of the problems that the base model solves within 16 tries, GRPO lost 69 of 420 in domain; \
+DPH-F kept them (+6 in domain: no loss beyond chance).'
+    """
+    clauses = "; ".join(f"{method_label(name)} {_clause(of)}" for name, of in changes.items())
+    return f"Of the problems that the base model solves within {tries} tries, {clauses}."
+
+
+def _clause(changes: Sequence[SolvedChange]) -> str:
+    lost = [f"{-c.change} of {c.base} {where_of(c.set_name)}" for c in changes if c.hi < 0]
+    kept = [f"{c.change:+d} {where_of(c.set_name)}" for c in changes if not c.hi < 0]
+    if not lost:
+        return f"kept them ({', '.join(kept)}: no loss beyond chance)"
+    return f"lost {' and '.join(lost)}" + (
+        f" and kept the others ({', '.join(kept)})" if kept else ""
+    )

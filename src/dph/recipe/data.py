@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, create_model, field_validator, model_validator
 
-from dph.recipe.hub_names import SPELLING, LocalPath, ProblemsPath
+from dph.recipe.places import SPELLING, LocalPath, ProblemsPath
 from dph.recipe.section import Count, FilePath, Phrase, Positive, Section, with_default
 from dph.tasks.verifiers.table import TEXTS, VERIFIERS, VerifierSetting, verifier_settings
 
@@ -14,7 +14,6 @@ from dph.tasks.verifiers.table import TEXTS, VERIFIERS, VerifierSetting, verifie
 
 
 def require_k(ks: tuple[int, ...], samples: int) -> None:
-    """Refuse a k of Pass@k that needs more samples than there are."""
     if max(ks) > samples:
         raise ValueError(f"k is at most samples, got k={max(ks)}, samples={samples}")
 
@@ -267,7 +266,6 @@ class GradedData(Section):
 
 
 def _verifier_field(setting: VerifierSetting) -> Any:
-    """Type and field of a verifier's setting."""
     texts = Annotated[tuple[Phrase, ...], Field(strict=False)] | None
     kind = texts if setting.kind is TEXTS else setting.kind
     bounds: dict[str, Any] = dict(setting.bounds)

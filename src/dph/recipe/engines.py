@@ -35,10 +35,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineEntry:
-    """Title of an engine and import paths of its parts.
+    """Import paths of the parts of an engine.
 
     Attributes:
-        title: its name in a sentence.
         settings: the table with a ``Row`` for each setting of a recipe; '' for our own engine,
             which has all of them.
         check: the function that refuses a run before anything is written; '' where nothing is.
@@ -47,7 +46,6 @@ class EngineEntry:
         memory: the estimate of the memory of training and sampling.
     """
 
-    title: str
     settings: str = ""
     check: str = ""
     memory: str = "dph.runs.memory:estimate"
@@ -58,11 +56,9 @@ class EngineEntry:
 ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
     {
         "own": EngineEntry(
-            title="dph",
             train="dph.runs.training_stage:train_stage",
         ),
         "verl": EngineEntry(
-            title="verl",
             settings="dph.engines.verl_rows:VERL_ROWS",
             memory="dph.engines.stages.memory:estimate_per_gpu",
             check="dph.engines.stages.verl_stage:check",
@@ -75,7 +71,6 @@ ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
 
 
 def engine_settings(engine: Engine) -> Mapping[str, Row]:
-    """The row of every setting in ``engine``, by key; empty for our own engine."""
     path = ENGINES[engine].settings
     rows: Mapping[str, Row] = resolve_name(path) if path else {}
     return rows

@@ -1,15 +1,21 @@
-"""The keys that a recipe may have, and what becomes of one that it may not."""
+"""The keys that a recipe may have, and what becomes of others.
+
+A name of another package is refused with our key for it. A setting that left this package is
+dropped if it says "off", and refused otherwise.
+"""
 
 import difflib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from dph._base.import_path import is_import_path
-from dph.errors import SettingsError
-from dph.recipe.aliases import SHORTHAND, meant_key
+from dph.errors import DataError, SettingsError
 from dph.recipe.data import SetSettings
 from dph.recipe.objective import (
+    SHORTHAND,
     AdvantageSettings,
     AnchorSettings,
     PenaltySettings,
@@ -76,6 +82,64 @@ def term_parameters(
     return found
 
 
+_ELSEWHERE = {
+    "train.learning_rate": "lr",
+    "train.problems_per_step": "batch_size train_batch_size",
+    "train.samples_per_problem": "num_generations group_size rollout_n n",
+    "train.steps": "max_steps num_steps total_training_steps",
+    "train.epochs": "num_iterations num_train_epochs ppo_epochs",
+    "train.minibatches": "num_mini_batches",
+    "train.warmup_steps": "warmup lr_warmup_steps",
+    "train.weight_decay": "wd",
+    "train.eps": "adam_epsilon adam_eps",
+    "train.betas": "adam_betas",
+    "train.max_grad_norm": "grad_clip gradient_clip clip_grad",
+    "train.checkpoint_every": "save_steps save_freq",
+    "train.keep_checkpoints": "save_total_limit",
+    "evaluate.every": "eval_steps test_freq eval_every",
+    "evaluate.keep_best": "metric_for_best_model",
+    "evaluate.result": "load_best_model_at_end",
+    "objective.kl_coefficient": "beta kl_beta kl_coef kl_loss_coef kl_weight",
+    "objective.kl_estimator": "kl_type kl_loss_type",
+    "objective.clip_low": "epsilon epsilon_low clip_ratio clip_ratio_low cliprange",
+    "objective.clip_high": "epsilon_high clip_ratio_high",
+    "objective.reduction": "loss_type loss_agg_mode",
+    "objective.advantage_scale": "scale_rewards",
+    "objective.overlong_filter": "mask_truncated_completions",
+    "sampling.temperature": "temp",
+    "sampling.max_tokens": "max_new_tokens max_completion_length max_response_length",
+    "sampling.stop": "stop_strings",
+    "model.path": "model_name_or_path model_name",
+    "model.dtype": "torch_dtype",
+    "model.attention": "attn_implementation",
+    "data.train": "dataset train_files train_path",
+    "data.verifier": "reward_fn reward_func reward_funcs reward_function grader",
+    "data.verifier_timeout": "timeout",
+    "data.verifier_workers": "workers",
+    "presample.samples": "num_samples",
+    "track.to": "report_to",
+    "track.project": "project_name",
+}
+NAMES_ELSEWHERE: Mapping[str, str] = MappingProxyType(
+    {name: own for own, names in _ELSEWHERE.items() for name in names.split()}
+)
+"""The last part of a key as TRL, verl and others write it, and our key for it."""
+
+
+def meant_key(key: str, known: Collection[str]) -> str | None:
+    """Our name of the setting that other packages call ``key``, in the same section if it is there.
+
+    >>> meant_key("train.lr", ["train.eps", "train.learning_rate"])
+    'train.learning_rate'
+    """
+    section, _, name = key.rpartition(".")
+    meant = NAMES_ELSEWHERE.get(name.lower().replace("-", "_"))
+    if meant is None:
+        return None
+    nearby = f"{section}.{meant.rpartition('.')[2]}"
+    return nearby if nearby in known else meant
+
+
 def refuse_unknown_keys(table: Mapping[str, Any]) -> None:
     """Refuse keys that no setting has, all at once, and name the nearest one of each."""
     if refused := list(_refused_keys(table)):
@@ -128,3 +192,96 @@ def _is_own_parameter(table: Mapping[str, Any], key: str) -> bool:
     return key.startswith("objective.") and any(
         isinstance(name, str) and is_import_path(name) for name in chosen
     )
+
+
+LEFT = (
+    "{} left this package with label-free learning from stored answers; commit d3c0d2a0 is the "
+    "last one that reads it"
+)
+"""The refusal of a method, a table or a directory of label-free learning; takes its name."""
+RIVAL_LEFT = (
+    "{} left this package with methods that need a buffer, counts of the pool, a choice among the "
+    "tokens of a mini-batch or a weight that adapts; commit 8d7e0dec is the last one that reads it"
+)
+"""The refusal of such a method, term or setting; takes its name."""
+TRL_LEFT = (
+    "{} is not an engine of recipes: train in your own script with dph.engines.trl.DPHTrainer "
+    "(docs/tutorials/trl.md)"
+)
+"""The refusal of TRL as an engine; takes the setting."""
+_METHODS = {
+    **dict.fromkeys(("dph_broad", "consolidation", "consensus", "lmsi", "rft"), LEFT),
+    **dict.fromkeys(("alpha_dpg", "bbg", "clip_cov", "dyjr", "kl_cov"), RIVAL_LEFT),
+}
+_OFF: Mapping[str, Mapping[str, Any]] = {
+    "consolidation": {"updates": 0},
+    "stores": {},
+    "trl": {"processes": 1},
+}
+"""Tables that every recipe of a run had until commit d3c0d2a0, with the values that say "off"."""
+_OF_ANCHORS = {"target_rate": 0.2, "weight_min": 0.01, "weight_max": 10.0}
+"""Settings of every anchor until commit 8d7e0dec, with the values that say "off"."""
+_ANCHOR = r"objective\.anchors\.[^.]+"
+_DROPPED = re.compile(
+    rf"{'|'.join(_OFF)}|self_consistency\.reward|sampling\.cuda_graphs|"
+    rf"{_ANCHOR}\.({'|'.join(_OF_ANCHORS)})"
+)
+"""Keys of recipes of older runs; all that is not refused says "off"."""
+
+
+def _any_but(off: Any) -> Callable[[Any], bool]:
+    return lambda value: bool(value != off)
+
+
+_REFUSED: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    (rf"{_ANCHOR}\.divergence", lambda value: value == "distribution_kl", LEFT),
+    (rf"{_ANCHOR}\.samples", lambda value: str(value).startswith("store:"), LEFT),
+    (r"self_consistency\.reward", _any_but("majority"), LEFT),
+    (r"self_consistency\.samples", lambda _: True, LEFT),
+    (rf"{_ANCHOR}\.samples", lambda value: str(value).startswith("recent:"), RIVAL_LEFT),
+    (rf"{_ANCHOR}\.(target|recent_capacity)", lambda _: True, RIVAL_LEFT),
+    *((rf"{_ANCHOR}\.{name}", _any_but(off), RIVAL_LEFT) for name, off in _OF_ANCHORS.items()),
+    (r"objective\.advantage\.kind", lambda value: value in ("alpha_dpg", "bbg"), RIVAL_LEFT),
+    (r"objective\.surrogate\.kind", lambda value: value == "clip_cov", RIVAL_LEFT),
+    (r"objective\.penalties\.[^.]+\.kind", lambda value: value == "kl_cov", RIVAL_LEFT),
+)
+"""Keys, the values of them that left, and the refusal."""
+
+
+def refuse_stores(run: Path) -> None:
+    """Refuse the directory of a run that has stores or a consolidation."""
+    for name in ("stores", "consolidation"):
+        if (run / name).is_dir():
+            raise DataError(LEFT.format(f"the directory {run / name}"))
+
+
+def without_departed(table: Mapping[str, Any]) -> dict[str, Any]:
+    """``table`` without settings that left the package."""
+    if refused := list(_departed(table)):
+        raise SettingsError("; ".join(refused))
+    return _without_dropped(table, "")
+
+
+def _without_dropped(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {
+        name: _without_dropped(value, f"{prefix}{name}.") if isinstance(value, Mapping) else value
+        for name, value in table.items()
+        if not _DROPPED.fullmatch(f"{prefix}{name}")
+    }
+
+
+def _departed(table: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(method := table.get("method"), str) and method in _METHODS:
+        yield _METHODS[method].format(f"method = {method!r}")
+    for name, off in _OFF.items():
+        inside = table.get(name, off)
+        if not isinstance(inside, Mapping) or any(inside.get(k, ...) != off[k] for k in off):
+            yield (TRL_LEFT if name == "trl" else LEFT).format(f"[{name}]")
+    for name in table["stores"] if isinstance(table.get("stores"), Mapping) else ():
+        yield LEFT.format(f"[stores.{name}]")
+    for key, value in flat(table):
+        for pattern, left, refusal in _REFUSED:
+            if re.fullmatch(pattern, key) and left(value):
+                yield refusal.format(f"{key} = {value!r}")
+    if isinstance(train := table.get("train"), Mapping) and train.get("engine") == "trl":
+        yield TRL_LEFT.format("train.engine = 'trl'")

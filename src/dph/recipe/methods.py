@@ -1,9 +1,9 @@
 """The named methods: each is a row of plain settings, a label and a line of docs/methods.md.
 
-A method that is one term and nothing more may have its row beside the formula's parameters, in
-``dph.recipe.advantages`` or ``dph.recipe.terms``. A recipe's own keys win over these. The
-coefficients are the paper's (arXiv:2509.07430, Tables 6 and 7); they belong to its models and batch
-sizes, so a recipe for another setting should choose its own.
+A method that is one term and nothing more may have its row next to the formula's parameters, in
+``dph.recipe.terms``. A recipe's own keys win over these. The coefficients are the paper's
+(arXiv:2509.07430, Tables 6 and 7); they belong to its models and batch sizes, so a recipe for
+another setting should choose its own.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from dph.recipe.advantages import ADVANTAGES
-from dph.recipe.terms import DIVERGENCES, PENALTIES, SURROGATES, Method
+from dph.recipe.terms import ADVANTAGES, DIVERGENCES, PENALTIES, SURROGATES, Method
 
 _CLIP_HIGHER = {"surrogate": {"clip_low": 0.2, "clip_high": 0.28}}
 _CLIP_EVENLY = {"surrogate": {"clip_low": 0.2, "clip_high": 0.2}}

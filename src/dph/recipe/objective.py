@@ -12,17 +12,17 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from dph.recipe.advantages import ADVANTAGES, reads
-from dph.recipe.aliases import expand_shorthand
 from dph.recipe.places import POOL, AnySamples, directory_of
 from dph.recipe.section import Count, Positive, Section
 from dph.recipe.terms import (
+    ADVANTAGES,
     DIVERGENCES,
     PENALTIES,
     REF_LOGPROBS,
     SURROGATES,
     Term,
     checked_parameters,
+    reads,
     reads_reference,
 )
 
@@ -53,12 +53,10 @@ class TermSettings(Section):
 
     @property
     def chosen(self) -> str:
-        """The chosen term."""
         return str(getattr(self, self.selector))
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The term's own parameters."""
         return dict(self.model_extra or {})
 
 
@@ -129,6 +127,78 @@ class AnchorSettings(TermSettings):
         return self
 
 
+# Short names for what most methods have: one KL penalty, one divergence on stored answers.
+#
+# eta = 0.3 stands for [objective.anchors.rehearsal] weight = 0.3
+#
+# They are the names of the papers, and all engines take them, because all read the same section.
+
+REHEARSAL, KL = "rehearsal", "kl"
+"""The names of the anchor and of the penalty that have short names."""
+
+SHORTHAND: dict[str, tuple[str, ...]] = {
+    "advantage_scale": ("advantage", "scale"),
+    "clip_low": ("surrogate", "clip_low"),
+    "clip_high": ("surrogate", "clip_high"),
+    "kl_coefficient": ("penalties", KL, "weight"),
+    "kl_estimator": ("penalties", KL, "estimator"),
+    "eta": ("anchors", REHEARSAL, "weight"),
+    "divergence": ("anchors", REHEARSAL, "divergence"),
+    "js_definition": ("anchors", REHEARSAL, "divergence"),
+    "alpha": ("anchors", REHEARSAL, "alpha"),
+    "forward_kl_form": ("anchors", REHEARSAL, "form"),
+}
+"""Meaning of each short name."""
+
+_PARAMETER_OF = {"alpha": "alpha", "forward_kl_form": "forward_kl"}
+"""Short names that only one divergence has; with another one they have no effect."""
+
+
+def expand_shorthand(objective: Mapping[str, Any]) -> dict[str, Any]:
+    """``[objective]`` with every short name in the place that it stands for."""
+    expanded = {name: value for name, value in objective.items() if name not in SHORTHAND}
+    short = {name: objective[name] for name in SHORTHAND if name in objective}
+    for name, value in _in_effect(short).items():
+        _put(expanded, SHORTHAND[name], value, name)
+    return expanded
+
+
+def _in_effect(short: dict[str, Any]) -> dict[str, Any]:
+    """Short names with an effect here; the definition form becomes a separate divergence."""
+    if short.get("js_definition"):
+        if short.get("divergence", "jensen_shannon") != "jensen_shannon":
+            raise ValueError(
+                f"js_definition needs divergence='jensen_shannon', got {short['divergence']!r}"
+            )
+        short.pop("divergence", None)
+        short["js_definition"] = "jensen_shannon_definition"
+    else:
+        short.pop("js_definition", None)
+    chosen = short.get("divergence", short.get("js_definition"))
+    if chosen == "none":
+        if short.get("eta"):
+            raise ValueError(f"eta={short['eta']} needs a divergence, got divergence='none'")
+        short |= {"divergence": "forward_kl", "eta": 0.0}  # there, and off
+    if chosen is None or chosen is False:
+        return short
+    return {name: v for name, v in short.items() if _PARAMETER_OF.get(name, chosen) == chosen}
+
+
+def _put(table: dict[str, Any], path: tuple[str, ...], value: Any, name: str) -> None:
+    *parents, last = path
+    for parent in parents:
+        inside = table.get(parent, {})
+        if not isinstance(inside, Mapping):
+            raise ValueError(f"{parent} is a table of settings, got {inside!r}")
+        table[parent] = dict(inside)
+        table = table[parent]
+    if last in table and table[last] != value:
+        raise ValueError(
+            f"{name}={value!r} is short for {'.'.join(path)}, but that is {table[last]!r}"
+        )
+    table[last] = value
+
+
 class ObjectiveSettings(Section):
     """The loss, and which samples take part in it. Named methods set these."""
 
@@ -186,7 +256,6 @@ class ObjectiveSettings(Section):
 
     @property
     def rehearses(self) -> bool:
-        """Whether stored samples take part in the loss."""
         return bool(self.active_anchors)
 
     @property

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ValidationError
 
 from dph._base.files import atomic_path, make_directory, write_text
 from dph.errors import DataError, SettingsError
-from dph.recipe.aliases import expand_shorthand, without_departed
 from dph.recipe.engines import require_engine_can
 from dph.recipe.keys import (
     FIELDS_OF_ALL_TERMS,
@@ -22,8 +21,10 @@ from dph.recipe.keys import (
     known_keys,
     pattern_of,
     refuse_unknown_keys,
+    without_departed,
 )
 from dph.recipe.methods import METHODS
+from dph.recipe.objective import expand_shorthand
 from dph.recipe.places import OWN_CODE, PLACES, place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.schema import Recipe
 from dph.recipe.section import (
@@ -206,7 +207,6 @@ def _overridden(table: dict[str, Any], overrides: Sequence[Override]) -> dict[st
 
 
 def _with_method(table: Mapping[str, Any]) -> dict[str, Any]:
-    """``table`` laid over the settings of its method."""
     method = table.get("method", Recipe.model_fields["method"].default)
     return merged(METHODS.get(method, {}) if isinstance(method, str) else {}, table)
 

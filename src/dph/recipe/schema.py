@@ -12,12 +12,12 @@ from pydantic import Field, field_validator, model_validator
 
 from dph._base.import_path import is_import_path
 from dph.recipe.data import DataSettings, EvaluationSettings, wrong_during
-from dph.recipe.extras import LIGER
 from dph.recipe.methods import METHODS
 from dph.recipe.objective import ObjectiveSettings
 from dph.recipe.section import Count, Phrase, Positive, Section
 from dph.recipe.tables import (
     CACHE_TOKENS,
+    LIGER,
     MAX_ROWS,
     ModelSettings,
     PresamplingSettings,
@@ -105,7 +105,6 @@ class EnvironmentSettings(Section):
 
     @property
     def limits(self) -> EpisodeLimits:
-        """Limits of each trajectory."""
         return EpisodeLimits(**{each.name: getattr(self, each.name) for each in fields(_LIMITS)})
 
 
@@ -176,7 +175,6 @@ class Recipe(Section):
 
     @property
     def labelled_per_step(self) -> int:
-        """Problems of a rollout that come from the training problems."""
         return self.train.problems_per_step - self.self_consistency.problems_per_step
 
     @property
@@ -187,7 +185,6 @@ class Recipe(Section):
 
     @property
     def needs_pool(self) -> bool:
-        """Whether training reads a pool."""
         return self.train.problems == "exploration" or self.objective.rehearses_pool
 
 

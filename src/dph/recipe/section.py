@@ -149,8 +149,6 @@ Table = TypeVar("Table", bound=Section)
 
 
 class _Typed(str):
-    """A text of ``--set``, as long as nothing is made of it."""
-
     __slots__ = ()
 
 
@@ -206,7 +204,6 @@ def checked(kind: type[Table], table: Mapping[str, Any], *, beside: Path, place:
 
 
 def _marked(value: Any) -> Any:
-    """The value with every text in it marked as typed."""
     match value:
         case str():
             return _Typed(value)
@@ -234,7 +231,6 @@ def fault(item: ErrorDetails, place: Sequence[str | int], kind: type[BaseModel])
 
 
 def _names(kind: type[BaseModel]) -> Iterator[str]:
-    """The names of all keys of a schema and of the tables in it."""
     for name, field in kind.model_fields.items():
         yield name
         waiting = [field.annotation]

@@ -1,12 +1,15 @@
 """The settings of ``[model]``, ``[presample]``, ``[sampling]``, ``[train]`` and other tables."""
 
 import math
+from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from dph._base.provenance import install_command
 from dph.errors import SettingsError
-from dph.recipe.hub_names import LocalPath
+from dph.recipe.places import LocalPath
 from dph.recipe.section import (
     Count,
     Device,
@@ -19,6 +22,44 @@ from dph.recipe.section import (
     Whole,
     WrongFinal,
     with_default,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """A package that comes with an extra of this one.
+
+    >>> print(PEFT.missing)  # doctest: +ELLIPSIS
+    [model.adapter] needs PEFT, which is not installed: pip install ...[peft]'
+    """
+
+    needed_by: str
+    package: str
+    title: str
+    name: str
+
+    @property
+    def is_installed(self) -> bool:
+        return find_spec(self.package) is not None
+
+    @property
+    def missing(self) -> str:
+        command = install_command(self.name)
+        return f"{self.needed_by} needs {self.title}, which is not installed: {command}"
+
+
+PEFT = Extra(needed_by="[model.adapter]", package="peft", title="PEFT", name="peft")
+LIGER = Extra(
+    needed_by='model.kernels = "liger"', package="liger_kernel", title="liger-kernel", name="gpu"
+)
+BITSANDBYTES = Extra(
+    needed_by='model.weights = "nf4"', package="bitsandbytes", title="bitsandbytes", name="nf4"
+)
+TORCHAO = Extra(
+    needed_by='model.weights = "bfloat16" without [model.adapter]',
+    package="torchao",
+    title="torchao",
+    name="low-memory",
 )
 
 
@@ -254,7 +295,6 @@ class SelfConsistencySettings(Section):
 
     @property
     def active(self) -> bool:
-        """Whether a step has unlabelled groups."""
         return self.problems_per_step > 0
 
     def require_file(self) -> None:

@@ -302,7 +302,8 @@ def read_progress(asked: FigureRequest) -> MeasuredRuns:
     """
     found = find_runs(asked.places)
     tables = {run: table for run in found if (table := run.progress()).num_rows}
-    logged = {run: steps for run in found if run not in tables and (steps := _logged_steps(run))}
+    logged = {run: _logged_steps(run) for run in found if run not in tables}
+    logged = {run: steps for run, steps in logged.items() if steps}
     measured = [run for run in found if run in tables or run in logged]
     notes = [f"{run.path}: no {PROGRESS_FILE}" for run in found if run not in measured]
     if not measured:
@@ -321,18 +322,18 @@ def read_progress(asked: FigureRequest) -> MeasuredRuns:
     for ks in known:
         require_shown_k(k, map(str, sorted(ks)))
     groups = group_runs(measured, apart=asked.apart)
-    steps = {
+    measurements: dict[RunResults, Steps] = logged | {
         run: {
-            step: step_summary(rows_of_step(tables[run], step), ks=[k], seed=asked.seed)
-            for step in measured_steps(tables[run])
+            step: step_summary(rows_of_step(table, step), ks=[k], seed=asked.seed)
+            for step in measured_steps(table)
         }
-        for run in tables
-    } | logged
+        for run, table in tables.items()
+    }
     return MeasuredRuns(
         runs={
             group.name: {
-                step: _over_runs([steps[run][step] for run in group.runs])
-                for step in sorted(set.intersection(*(set(steps[run]) for run in group.runs)))
+                step: _over_runs([measurements[run][step] for run in group.runs])
+                for step in sorted(set.intersection(*[{*measurements[run]} for run in group.runs]))
             }
             for group in groups
         },

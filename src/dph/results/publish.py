@@ -23,9 +23,8 @@ from dph._base.files import sha256, write_text
 from dph.errors import CheckpointError, DataError, ModelError, SettingsError
 from dph.model.hub import bars_for_people, said_plainly
 from dph.recipe import Recipe, load_recipe, recipe_toml
-from dph.recipe.hub_names import hub_file, is_model_id
 from dph.recipe.keys import pattern_of
-from dph.recipe.places import PLACES, with_directory
+from dph.recipe.places import PLACES, hub_file, is_model_id, with_directory
 from dph.results.charts.tables import INTERVAL_NOTE, cost_document, cost_words, markdown_table
 from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import method_label, set_label

@@ -12,8 +12,8 @@ from dph.errors import DataError, DphError, SettingsError
 from dph.model.hub import problems_file
 from dph.recipe import Recipe
 from dph.recipe.engines import require_engine_can
-from dph.recipe.hub_names import hub_file
 from dph.recipe.objective import TermSettings
+from dph.recipe.places import hub_file
 from dph.records import Outcome, Problem, Verdict
 from dph.runs.answers import run_verifier, verifier_maker
 from dph.runs.check_model import (

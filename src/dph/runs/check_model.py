@@ -15,7 +15,7 @@ from dph.model.prompts import stop_token_ids
 from dph.model.sampler.base import common_length
 from dph.recipe import ModelSettings, Recipe
 from dph.recipe.engines import ENGINES
-from dph.recipe.extras import BITSANDBYTES, LIGER, PEFT, TORCHAO
+from dph.recipe.tables import BITSANDBYTES, LIGER, PEFT, TORCHAO
 from dph.records import Problem
 from dph.runs.memory import Device, MemoryEstimate, device_at_hand, load_of, read_shape
 from dph.runs.prompts import RunPrompts, texts_of

@@ -22,11 +22,10 @@ from dph.model.hub import problems_file, resolve_names
 from dph.model.loading import load_tokenizer
 from dph.model.prompts import wants_chat
 from dph.recipe import Recipe
-from dph.recipe.extras import BITSANDBYTES, PEFT
-from dph.recipe.hub_names import hub_file
-from dph.recipe.places import place_own_code, spell_out_sets, start_paths_at
+from dph.recipe.places import hub_file, place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.recipe import recipe_of
 from dph.recipe.section import flat, put, read_override, read_table
+from dph.recipe.tables import BITSANDBYTES, PEFT
 from dph.records import Problem
 from dph.runs.check import check, read_data
 from dph.runs.check_model import CheckedModel, Findings, NamedProblems, check_memory, check_model

@@ -16,8 +16,8 @@ from dph.model.hub import model_directory, problems_file
 from dph.model.loading import load_config, load_tokenizer, on_this_device, require_usable
 from dph.model.sampler.vllm import require_vllm
 from dph.recipe import Recipe
-from dph.recipe.aliases import refuse_stores
 from dph.recipe.engines import ENGINES
+from dph.recipe.keys import refuse_stores
 from dph.records import Problem
 from dph.runs.answers import comparer_of, kind_of, run_verifier, verifier_maker
 from dph.runs.directory import RunDirectory, is_made

@@ -1,9 +1,16 @@
 import io
 import json
+import os
+import subprocess
+import sys
+import termios
+from collections import Counter
 
+import numpy as np
 import pytest
 from rich.table import Table
 
+from dph.cli.display.comparison import diagnosis_text
 from dph.cli.display.output import (
     SECONDS_BETWEEN_LINES,
     Bars,
@@ -13,6 +20,9 @@ from dph.cli.display.output import (
     open_progress,
     table_text,
 )
+from dph.cli.display.shown_problems import pager_command, show_text
+from dph.results.diagnosis.run_diagnosis import diagnose
+from results.diagnosis.models import a_model, samples_of, save_evaluation
 
 
 def test_json_is_one_document_without_nan():
@@ -104,3 +114,149 @@ def test_the_display_fits_stderr(monkeypatch):
     assert isinstance(open_progress(), Lines)
     monkeypatch.setattr("sys.stderr", Terminal())
     assert isinstance(open_progress(), Bars)
+
+
+LONG = "".join(f"line {number}\n" for number in range(100))
+SHORT = "one\ntwo\n"
+ENDS = ("stdin", "stdout")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def paged(tmp_path, monkeypatch):
+    """A ``less`` that notes its words and what it is given, and terminals on both ends."""
+    less = tmp_path / "less"
+    less.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/words\ncat > {tmp_path}/in\n')
+    less.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("PAGER", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+    def shown(text, *, wanted=True, without=""):
+        """What the pager was given, and what was printed."""
+        ends = {name: io.StringIO() if name == without else Terminal() for name in ENDS}
+        with monkeypatch.context() as here:
+            for name, end in ends.items():
+                here.setattr(sys, name, end)
+            show_text(text, height=24, pager=wanted)
+        got = tmp_path / "in"
+        return got.read_text() if got.exists() else None, ends["stdout"].getvalue()
+
+    return shown
+
+
+def test_a_text_longer_than_the_screen_goes_through_less(paged, tmp_path):
+    assert paged(LONG) == (LONG, "")
+    assert (tmp_path / "words").read_text() == "-FRX\n"
+
+
+@pytest.mark.parametrize("without", ENDS)
+def test_without_a_terminal_on_both_ends_nothing_waits(paged, without):
+    assert paged(LONG, without=without) == (None, LONG)
+
+
+def test_what_fits_the_screen_needs_no_pager_or_cannot_have_one_is_printed(
+    paged, monkeypatch, tmp_path
+):
+    assert paged(SHORT) == (None, SHORT)
+    assert paged(LONG, wanted=False) == (None, LONG)
+    for pager in ("no-such-pager -x", str(tmp_path)):
+        monkeypatch.setenv("PAGER", pager)
+        assert paged(LONG) == (None, LONG)
+    monkeypatch.delenv("PAGER")
+    monkeypatch.setenv("TERM", "dumb")  # which cannot move its cursor
+    assert paged(LONG) == (None, LONG)
+
+
+@pytest.mark.parametrize(
+    ("pager", "command"),
+    [
+        (None, ["less", "-FRX"]),
+        ("less", ["less", "-FRX"]),
+        ("/usr/bin/less -S", ["/usr/bin/less", "-S", "-FRX"]),
+        ("more -e", ["more", "-e"]),
+        ("", None),
+        ("  ", None),
+        ("cat", None),
+        ("less 'unclosed", None),
+    ],
+)
+def test_the_pager_is_that_of_the_environment(monkeypatch, pager, command):
+    if pager is None:
+        monkeypatch.delenv("PAGER", raising=False)
+    else:
+        monkeypatch.setenv("PAGER", pager)
+    assert pager_command() == command
+
+
+def test_a_pager_that_is_left_early_is_no_error(paged, tmp_path):
+    (tmp_path / "less").write_text("#!/bin/sh\nexit 0\n")
+    assert paged("x" * 2**20 + "\n" * 30)[1] == ""
+
+
+def test_less_ends_by_itself_on_a_terminal_where_nobody_types_if_all_fits():
+    program = (
+        "from dph.cli.display.shown_problems import show_text; show_text('a\\n' * 50, height=24)"
+    )
+    mine, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (90, 80))
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm"}
+    command = [sys.executable, "-c", program]
+    ends = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with subprocess.Popen(command, env=environment, start_new_session=True, **ends) as process:
+        os.close(theirs)
+        assert process.wait(30) == 0
+    assert os.read(mine, 4096).count(b"a") == 50
+    os.close(mine)
+
+
+@pytest.fixture
+def found(tmp_path):
+    """Forty problems of which the first two were lost, the third gained."""
+    style, right = a_model(40).drawn(16, 0)
+    before, after = right.copy(), right.copy()
+    before[:2], after[:2] = True, False
+    before[2], after[2] = False, True
+    return diagnose(
+        save_evaluation(tmp_path / "run", samples_of(style, after)),
+        save_evaluation(tmp_path / "base", samples_of(style, before)),
+    )
+
+
+def rows(text, start):
+    return [line.split() for line in text.splitlines() if line.startswith(start)]
+
+
+def test_problems_stand_with_their_counts_and_the_difference_in_points(found):
+    text = diagnosis_text(found, most=10)
+    assert [row[:3] for row in rows(text, "p0")] == [
+        ["p0000", "16/16", "0/16"],
+        ["p0001", "16/16", "0/16"],
+        ["p0002", "0/16", "16/16"],
+        ["p0000", "16/16", "0/16"],  # the baseline alone solved these
+        ["p0001", "16/16", "0/16"],
+    ]
+    assert "-100.0 [-100.0, -72.6]" in text
+    assert "lost: 2 of 2" in text
+    assert "gained: 1 of 1" in text
+    assert "Levels of the lists: 0.01 (lost)" in text.split("\n\n")[-1]
+    one = found.sets["dev"].pass_at_k[8]
+    (row,) = rows(text, "pass@8")
+    assert float(row[3]) == pytest.approx(100 * one.parts["total"].mean, abs=0.05)
+    assert np.isclose(float(row[1]), 100 * one.baseline, atol=0.05)
+
+
+@pytest.mark.parametrize("width", [50, 110])
+def test_no_line_is_longer_than_the_terminal_and_nothing_is_left_out(found, width):
+    whole, narrow = (diagnosis_text(found, most=10, width=w) for w in (None, width))
+    # Where something lies is one word and is not broken.
+    start = f"{found.run} against {found.baseline}"
+    lines = [line for line in narrow.removeprefix(start).splitlines() if "/" not in line]
+    assert max(map(len, lines)) <= width
+    assert max(map(len, whole.removeprefix(start).splitlines())) > width
+    words = [Counter(text.replace("─", "").split()) for text in (whole, narrow)]
+    assert not words[0] - words[1]  # titles stand once for each row where a table is lists

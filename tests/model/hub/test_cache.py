@@ -12,7 +12,7 @@ from huggingface_hub.utils import (
 
 from dph.errors import DataError, ModelError
 from dph.model.hub import bars_for_people, dataset_file, model_snapshot, said_plainly
-from dph.recipe.hub_names import HubFile, hub_file
+from dph.recipe.places import HubFile, hub_file
 
 PLAIN = {"config.json": b"{}", "model.safetensors": b"weights", "tokenizer.json": b"{}"}
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dph._base.files.atomic import atomic_file, make_directory, read_json, write_json
+from dph._base.files import atomic_file, make_directory, read_json, write_json
 from dph.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -49,12 +49,10 @@ class Parts:
         make_directory(directory.parent)
 
     def path(self, index: int) -> Path:
-        """Path of part ``index``, whether it exists or not."""
         return self._directory / f"{index:06d}{self._suffix}"
 
     @contextmanager
     def writing(self, index: int) -> Iterator[Path]:
-        """A temporary file that becomes piece ``index`` if the block succeeds."""
         with self._starting:
             if not (self._directory / _JOB).exists():
                 write_json(make_directory(self._directory) / _JOB, self._job)
@@ -62,7 +60,6 @@ class Parts:
             yield temporary
 
     def remove(self) -> None:
-        """Remove all pieces; the whole is written."""
         if self._directory.exists():
             shutil.rmtree(self._directory)
 

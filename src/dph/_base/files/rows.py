@@ -39,7 +39,6 @@ def json_rows(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers."""
     with _opened(path) as file:
         yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
 
@@ -97,7 +96,6 @@ def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
-    """Open a parquet file."""
     try:
         return pq.ParquetFile(path)
     except OSError as error:
@@ -122,8 +120,6 @@ def parquet_tables(
 
 
 class RowFormat(Enum):
-    """Format of the rows of a file."""
-
     PARQUET = "parquet"
     JSONL = "jsonl"
     CSV = "csv"
@@ -151,7 +147,6 @@ class Chunk:
     table: pa.Table | None = None
 
     def without(self, names: Sequence[str]) -> "Chunk":
-        """The same rows without these columns."""
         rows = [
             {name: value for name, value in row.items() if name not in names} for row in self.rows
         ]
@@ -163,7 +158,6 @@ class Chunk:
 
 
 def row_format(path: Path) -> RowFormat:
-    """Format of the rows of a file, by its name."""
     for suffix, found in _FORMATS.items():
         if path.name.endswith(suffix):
             return found

@@ -18,7 +18,6 @@ from dph.runs.memory import Device, MemoryEstimate
 
 
 def memory_lines(found: MemoryEstimate, device: Device | None) -> Iterator[str]:
-    """The peaks of training and sampling and what they are made of."""
     if found.gpus:
         each = f"memory of each of {found.gpus} GPUs, estimated"
         state = f"weights {_size(found.weights)}, optimizer {_size(found.optimizer)}"
@@ -98,12 +97,10 @@ class Installed:
 
     @property
     def fits(self) -> bool:
-        """Whether it is there in a version that is asked for."""
         found = self.version
         return found is not None and self.requirement.specifier.contains(found, prereleases=True)
 
     def __str__(self) -> str:
-        """As people read it."""
         name, wanted = self.requirement.name, self.requirement.specifier
         if self.version is None:
             return f"{name} is missing"
@@ -124,16 +121,13 @@ class InstalledPart:
 
     @property
     def ready(self) -> bool:
-        """Whether nothing is missing."""
         return not self.missing
 
     @property
     def missing(self) -> list[str]:
-        """Missing or outdated packages, for people."""
         return [str(one) for one in self.needs if not one.fits] + [self.lacks] * bool(self.lacks)
 
     def line(self) -> str:
-        """State of the part, or its missing package and the way to get it."""
         state = "ready" if self.ready else "not ready"
         told = "; ".join(self.missing or map(str, self.needs))
         comes = any(not one.fits for one in self.needs)
@@ -142,7 +136,6 @@ class InstalledPart:
         return f"{PARTS[self.name]} ({self.name}): {state}: {told}{install}"
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
         return {
             "ready": self.ready,
             "installed": {one.requirement.name: one.version for one in self.needs},
@@ -209,7 +202,6 @@ def machine() -> dict[str, Any]:
 
 
 def machine_line(name: str, value: Any) -> str:
-    """One of them, for people."""
     name = name.replace("_", " ")
     if isinstance(value, bool):
         return f"{name}: {'yes' if value else 'no'}"
@@ -223,7 +215,6 @@ def machine_line(name: str, value: Any) -> str:
 
 
 def _devices() -> tuple[list[str], bool]:
-    """The devices that torch sees, and whether one of them is of CUDA."""
     try:
         import torch
     except ImportError:
@@ -270,7 +261,6 @@ def _hub() -> str:
 
 
 def _confinement() -> str:
-    """Confinement of models' programs on this machine (docs/guides/grading.md)."""
     from dph.tasks.verifiers.code.verifier import CodeVerifier
 
     try:

@@ -17,6 +17,7 @@ from dph.results.charts.text_table import duration
 from dph.runs.progress import Advance, ProgressDisplay
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.progress import Progress
     from rich.table import Table
 
@@ -39,7 +40,6 @@ _NARROWEST = 20
 
 
 def json_text(value: Any) -> str:
-    """One JSON document; NaN is refused."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -121,16 +121,21 @@ def _as_lists(table: "Table", width: int) -> str:
     return "\n\n".join("\n".join(filter(None, lines)) for lines in lists)
 
 
-def _printed(table: "Table") -> str:
+def plain_text(*parts: "RenderableType", width: int = _WIDEST) -> str:
+    """Texts and tables as a file has them: without colours and blanks at ends of lines."""
     from rich.console import Console
 
     stream = io.StringIO()
     console = Console(
-        file=stream, width=_WIDEST, highlight=False, no_color=True, markup=False, emoji=False
+        file=stream, width=width, highlight=False, no_color=True, markup=False, emoji=False
     )
-    console.print(table)
-    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
-    return textwrap.dedent("\n".join(lines)).strip("\n")
+    for part in parts:
+        console.print(part)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def _printed(table: "Table") -> str:
+    return textwrap.dedent(plain_text(table)).strip("\n")
 
 
 # How much is done, how fast it goes and how long it will take.
@@ -154,7 +159,6 @@ class Meter:
         self._started = self._measured_since = self.clock()
 
     def advance(self, amount: int) -> None:
-        """Count ``amount`` units."""
         now = self.clock()
         self.done += amount
         if now - self._started < HEAD_START:
@@ -162,7 +166,6 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """Since the task began."""
         return self.clock() - self._started
 
     @property
@@ -173,7 +176,6 @@ class Meter:
 
     @property
     def seconds_left(self) -> float | None:
-        """At this rate."""
         rate = self.rate
         return max(self.total - self.done, 0) / rate if rate else None
 
@@ -182,7 +184,6 @@ SECONDS_BETWEEN_LINES = 30.0
 
 
 def open_progress() -> ProgressDisplay:
-    """The display that fits stderr."""
     return Bars() if sys.stderr.isatty() else Lines(sys.stderr)
 
 
@@ -194,7 +195,6 @@ class Lines:
 
     @contextmanager
     def task(self, title: str, total: int, unit: str) -> Iterator[Advance]:
-        """A task of ``total`` units."""
         meter = Meter(total=total, clock=self._clock)
         last, note = self._clock(), ""
 
@@ -211,7 +211,6 @@ class Lines:
         self.say(f"{title}: {meter.done}/{total} {unit} in {took}{_tail(note)}")
 
     def say(self, text: str) -> None:
-        """Print one line."""
         print(text, file=self._stream, flush=True)
 
 
@@ -227,7 +226,6 @@ class Bars:
 
     @contextmanager
     def task(self, title: str, total: int, unit: str) -> Iterator[Advance]:
-        """A task of ``total`` units."""
         meter = Meter(total=total)
         with self._shared() as bars:
             shown = bars.add_task(title, total=total, about=unit)
@@ -270,7 +268,6 @@ class Bars:
                 self._bars = None
 
     def say(self, text: str) -> None:
-        """Print one line."""
         self._console.print(text)
 
 

@@ -27,11 +27,9 @@ class Key:
 
     @property
     def differs(self) -> bool:
-        """Whether the value is not the default."""
         return self.has_value and (self.required or self.value != self.default)
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
         content: dict[str, Any] = {"meaning": self.meaning, "required": self.required}
         if not self.required:
             content["default"] = self.default
@@ -40,7 +38,6 @@ class Key:
         return content
 
     def line(self) -> str:
-        """For people."""
         default = "required" if self.required else f"default {_plain(self.default)}"
         if not self.has_value:
             return f"{self.name} ({default})\n      {self.meaning}"
@@ -49,12 +46,10 @@ class Key:
 
 
 def all_keys() -> list[Key]:
-    """Every key there is; ``*`` stands for the name of an evaluation set."""
     return list(_keys(Recipe, "", None))
 
 
 def keys_of(recipe: Recipe) -> list[Key]:
-    """Every key of a resolved recipe."""
     return list(_keys(Recipe, "", recipe.model_dump(mode="json")))
 
 
@@ -109,7 +104,6 @@ def _plain(value: Any) -> str:
 
 
 def stages(recipe: Recipe) -> list[str]:
-    """One line for each stage that ``dph run`` would go through."""
     presample, found = recipe.presample, [_training(recipe), _evaluation(recipe)]
     if recipe.needs_pool:
         pool = RunDirectory.of(recipe, None).pool(recipe)

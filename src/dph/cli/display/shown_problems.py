@@ -1,7 +1,6 @@
 """Problems and their answers: as text for people and as JSON."""
 
 import contextlib
-import io
 import os
 import shlex
 import shutil
@@ -14,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dph.cli.display.output import plain_text
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome
 from dph.results.charts.text_table import shortened, visible
 from dph.results.diagnosis.changes import Change, problem_verdicts
 from dph.results.read.run_results import RunResults
+from dph.results.vocabulary import run_labels
 from dph.runs.evaluate.evaluated_runs import (
     AnswerGroup,
     CorrectCount,
@@ -92,25 +93,58 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """The problems that are shown out of those that were chosen, and the meaning of the choice."""
+class ProblemChoice:
+    """Choice of problems, and of how much is shown; an option that is not given does not choose."""
 
-    labels: tuple[str, ...]
-    problems: Sequence[ShownProblem]
-    of: int
-    chosen: str
+    lost: bool = False
+    gained: bool = False
+    problems: tuple[str, ...] = ()
+    outcome: Outcome | None = None
+    set_name: str | None = None
+    limit: int
     answers: int | None
     """Groups of answers a problem; None: all."""
-    full: bool = False
+    full: bool
+
+    def __post_init__(self) -> None:
+        if self.lost and self.gained:
+            raise SettingsError("no problem is both lost and gained: give --lost or --gained")
+
+    @property
+    def change(self) -> Change | None:
+        return Change.LOST if self.lost else Change.GAINED if self.gained else None
+
+    @property
+    def text(self) -> str:
+        said = {
+            Change.LOST: "lost (right less often than two draws of one model would show)",
+            Change.GAINED: "gained (right more often than two draws of one model would show)",
+        }.get(self.change or Change.KEPT, "problems")
+        outcome = f", with answers that are {self.outcome.value}" if self.outcome else ""
+        place = f", in {self.set_name}" if self.set_name else ""
+        return f"{said}{outcome}{place}"
+
+    def cut(self, text: str, characters: int) -> str:
+        """A text as a terminal may show it, at most this long unless ``full``."""
+        return visible(text if self.full else shortened(text, characters=characters))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownProblems:
+    """The first problems that fit a choice, of ``of``, with the answers of ``runs``."""
+
+    runs: Sequence[Path]
+    problems: Sequence[ShownProblem]
+    of: int
+    choice: ProblemChoice
 
     def answers_of(self, problem: ShownProblem) -> Sequence[AnswerGroup]:
-        """The groups of answers that are shown, the most frequent."""
-        return problem.answers if self.answers is None else problem.answers[: self.answers]
+        return problem.answers[: self.choice.answers]
 
 
-def shown_json(shown: Shown, paths: Sequence[str]) -> dict[str, Any]:
+def shown_json(shown: ShownProblems) -> dict[str, Any]:
     """For machines: nothing is cut but the number of problems and of groups of answers."""
-    problems = []
+    paths, problems = [str(path) for path in shown.runs], []
     for one in shown.problems:
         answers = [
             {
@@ -139,99 +173,90 @@ def shown_json(shown: Shown, paths: Sequence[str]) -> dict[str, Any]:
         )
     return {
         "schema": 1,
-        "runs": list(paths),
-        "chosen": shown.chosen,
+        "runs": paths,
+        "chosen": shown.choice.text,
         "problems_chosen": shown.of,
         "problems_shown": len(shown.problems),
         "problems": problems,
     }
 
 
-def print_shown(*shown: Shown, pager: bool = True) -> None:
-    """Print for people, one after the other; ``pager``: through one if a terminal is too short."""
+def print_shown(shown: ShownProblems, *, pager: bool = True) -> None:
+    """Print for people; ``pager``: through one if a terminal is too short."""
     from rich.console import Console
 
-    parts = [part for each in shown for part in _parts(each)]
-    if sys.stdout.isatty():
-        console = Console(highlight=False, markup=False, emoji=False)
-        with console.capture() as captured:
-            for part in parts:
-                console.print(part)
-        show_text(captured.get(), height=console.height, pager=pager)
+    parts = _parts(shown)
+    if not sys.stdout.isatty():
+        sys.stdout.write(plain_text(*parts, width=_WIDTH) + "\n")
         return
-    stream = io.StringIO()
-    plain = Console(
-        file=stream, width=_WIDTH, highlight=False, no_color=True, markup=False, emoji=False
-    )
-    for part in parts:
-        plain.print(part)
-    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
-    sys.stdout.write("\n".join(lines) + "\n")
+    console = Console(highlight=False, markup=False, emoji=False)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    show_text(captured.get(), height=console.height, pager=pager)
 
 
-def _parts(shown: Shown) -> "list[RenderableType]":
+def _parts(shown: ShownProblems) -> "list[RenderableType]":
     from rich.rule import Rule
     from rich.text import Text
 
+    names = run_labels(shown.runs)
+    labels = [names[str(path)] for path in shown.runs]
     parts: list[RenderableType] = [
-        Text(f"{shown.chosen}: {len(shown.problems)} of {shown.of} problems shown")
+        Text(f"{shown.choice.text}: {len(shown.problems)} of {shown.of} problems shown")
     ]
     for problem in shown.problems:
         parts += [
             Rule(Text(visible(f"{problem.set_name} / {problem.problem_id}"), style="bold")),
-            Text(_scores(problem, shown)),
-            *_problem_texts(problem, shown),
-            *_answers(problem, shown),
+            Text(_scores(problem, labels)),
+            *_problem_texts(problem, shown.choice),
+            *_answers(shown.answers_of(problem), labels, shown.choice),
         ]
         if left := len(problem.answers) - len(shown.answers_of(problem)):
             parts.append(Text(f"and {left} more different answers (--answers)", style="dim"))
     return parts
 
 
-def _scores(problem: ShownProblem, shown: Shown) -> str:
+def _scores(problem: ShownProblem, labels: Sequence[str]) -> str:
     scores = [("base", problem.base)] if problem.base is not None else []
     said = []
-    for label, score in (*scores, *zip(shown.labels, problem.scores, strict=True)):
+    for label, score in (*scores, *zip(labels, problem.scores, strict=True)):
         right = "?" if score.correct is None else score.correct
         said.append(f"{label} {f'{right}/{score.samples}' if score.samples else 'not evaluated'}")
     return f"correct: {', '.join(said)}"
 
 
-def _problem_texts(problem: ShownProblem, shown: Shown) -> "list[RenderableType]":
+def _problem_texts(problem: ShownProblem, choice: ProblemChoice) -> "list[RenderableType]":
     from rich.text import Text
 
     if problem.problem is None:
         return [Text("prompt and gold are unknown: no file of problems is here", style="dim")]
-    limit = None if shown.full else _PROMPT
-    texts: list[RenderableType] = [
-        Text("prompt", style="dim"),
-        Text(_cut(prompt_text(problem.problem), limit)),
-    ]
+    prompt = choice.cut(prompt_text(problem.problem), _PROMPT)
+    texts: list[RenderableType] = [Text("prompt", style="dim"), Text(prompt)]
     for name, value in problem.problem.answer.items():
-        texts.append(Text.assemble((f"{visible(name)}: ", "dim"), _cut(str(value), limit)))
+        texts.append(Text.assemble((f"{visible(name)}: ", "dim"), choice.cut(str(value), _PROMPT)))
     return texts
 
 
-def _answers(problem: ShownProblem, shown: Shown) -> "Iterator[RenderableType]":
+def _answers(
+    groups: Sequence[AnswerGroup], labels: Sequence[str], choice: ProblemChoice
+) -> "Iterator[RenderableType]":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for label in shown.labels:
+    for label in labels:
         table.add_column(label, justify="right", overflow="fold")
-    groups = shown.answers_of(problem)
     styled = any(group.style for group in groups)
     for title in ("outcome", *(["style"] if styled else []), "answer"):
         table.add_column(title, no_wrap=title == "outcome", overflow="fold")  # rich cuts words off
     for group in groups:
-        answer = Text(_cut(group.text, None if shown.full else _ANSWER))
+        answer = Text(choice.cut(group.text, _ANSWER))
         if group.reason:
-            answer.append(f"\n{_cut(group.reason, None if shown.full else _REASON)}", style="dim")
-        numbers = [
-            f"{count}{'*' if greedy else ''}"
-            for count, greedy in zip(group.counts, group.greedy, strict=True)
-        ]
+            answer.append(f"\n{choice.cut(group.reason, _REASON)}", style="dim")
+        counts = zip(group.counts, group.greedy, strict=True)
+        numbers = [f"{count}{'*' * greedy}" for count, greedy in counts]
         style = [Text(visible(group.style or "-"))] if styled else []
         table.add_row(*numbers, group.outcome.value, *style, answer)
     yield table
@@ -239,46 +264,7 @@ def _answers(problem: ShownProblem, shown: Shown) -> "Iterator[RenderableType]":
         yield Text("* the greedy answer, which is not counted", style="dim")
 
 
-def _cut(text: str, characters: int | None) -> str:
-    return visible(text if characters is None else shortened(text, characters=characters))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemChoice:
-    """Choice of problems; an option that is not given does not choose."""
-
-    lost: bool = False
-    gained: bool = False
-    problems: tuple[str, ...] = ()
-    outcome: Outcome | None = None
-    set_name: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.lost and self.gained:
-            raise SettingsError("no problem is both lost and gained: give --lost or --gained")
-
-    @property
-    def change(self) -> Change | None:
-        """The change against the base that was asked for."""
-        return Change.LOST if self.lost else Change.GAINED if self.gained else None
-
-    @property
-    def text(self) -> str:
-        """The choice in words, for people."""
-        said = {
-            Change.LOST: "lost (right less often than two draws of one model would show)",
-            Change.GAINED: "gained (right more often than two draws of one model would show)",
-        }.get(self.change or Change.KEPT, "problems")
-        outcome = f", with answers that are {self.outcome.value}" if self.outcome else ""
-        place = f", in {self.set_name}" if self.set_name else ""
-        return f"{said}{outcome}{place}"
-
-
-Found = tuple[Sequence[ShownProblem], int]
-"""The first problems that fit a choice, and the number of all that do."""
-
-
-def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) -> Found:
+def chosen_problems(runs: Sequence[Path], choice: ProblemChoice) -> ShownProblems:
     """The problems of the first run that fit ``choice``, with the answers of all ``runs``.
 
     Lost and gained are those that ``dph diagnose`` says of the first run against the policy that
@@ -293,27 +279,28 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) 
         verdicts = problem_verdicts(results.path, results.initial.required().path)
         keys = [key for key in keys if key in verdicts and verdicts[key].change is choice.change]
         keys.sort(key=lambda key: min(verdicts[key].p_lost, verdicts[key].p_gained))
-    some = keys[:limit]
+    some = keys[: choice.limit]
     kept = (RunResults(run).kept_problems() for run in runs)
     problems = next((found for found in kept if all(key in found for key in some)), {})
     base: Mapping[Key, CorrectCount] = {}
     policy = results.initial.results
     if policy is not None and policy.path.resolve() not in [run.resolve() for run in runs[1:]]:
         base = counted(policy.answers())
-    return shown_problems(some, tables, problems, base=base, outcome=choice.outcome), len(keys)
+    shown = shown_problems(some, tables, problems, base=base, outcome=choice.outcome)
+    return ShownProblems(runs=runs, problems=shown, of=len(keys), choice=choice)
 
 
-def drawn_problems(run: Path, step: int | None, choice: ProblemChoice, *, limit: int) -> Found:
+def drawn_problems(run: Path, step: int | None, choice: ProblemChoice) -> ShownProblems:
     """The problems that fit ``choice`` of a run's pool or a step, with the answers to them."""
     results = RunResults(run)
     drawn = results.pool_answers() if step is None else results.step_answers(step)
     tables, keys = [drawn.table], _fitting([drawn.table], choice)
-    shown = shown_problems(keys[:limit], tables, drawn.problems, base={}, outcome=choice.outcome)
-    return shown, len(keys)
+    some = keys[: choice.limit]
+    shown = shown_problems(some, tables, drawn.problems, base={}, outcome=choice.outcome)
+    return ShownProblems(runs=[run], problems=shown, of=len(keys), choice=choice)
 
 
 def _fitting(tables: Sequence[pa.Table], choice: ProblemChoice) -> list[Key]:
-    """The problems of the first table that fit all of ``choice`` but the change."""
     known = list(counted(tables[0]))
     keys = [key for key in known if choice.set_name in (None, key[0])]
     if not keys:

@@ -14,7 +14,7 @@ from dph.errors import SettingsError
 from dph.loss.divergences import JensenShannonDefinition, PolicyHalf
 from dph.loss.objectives.objective import needs_whole_step
 from dph.recipe import ObjectiveSettings
-from dph.recipe.aliases import REHEARSAL, SHORTHAND
+from dph.recipe.objective import REHEARSAL, SHORTHAND
 from dph.recipe.places import POOL
 from dph.recipe.terms import LOGPROBS, READ_IN_OWN_LOOP
 from dph.runs.objective import make_objective

@@ -29,7 +29,7 @@ from dph.engines.trl.rehearsal import (
 from dph.engines.trl.shared import refuse_settings, refuse_trainer, regrouped, shared_scores
 from dph.errors import SettingsError
 from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages, reads_of
-from dph.recipe.aliases import REHEARSAL
+from dph.recipe.objective import REHEARSAL
 from dph.recipe.terms import LOGPROBS
 from dph.runs.objective import make_objective
 

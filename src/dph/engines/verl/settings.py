@@ -16,8 +16,7 @@ from dph.recipe import (
     PresamplingSettings,
     TrainingSettings,
 )
-from dph.recipe.aliases import SHORTHAND
-from dph.recipe.objective import PenaltySettings
+from dph.recipe.objective import SHORTHAND, PenaltySettings
 from dph.recipe.section import Count, FilePath, Positive, Section
 from dph.recipe.terms import READ_IN_OWN_LOOP, reads_reference
 from dph.runs.objective import make_objective

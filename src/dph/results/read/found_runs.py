@@ -8,7 +8,7 @@ from typing import Any
 
 from dph.errors import DataError
 from dph.recipe import STRENGTHS, Recipe
-from dph.recipe.aliases import refuse_stores
+from dph.recipe.keys import refuse_stores
 from dph.recipe.section import flat
 from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import BASE as BASE_LABEL

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from dph.errors import DataError, SettingsError
 from dph.model.hub import problems_file
 from dph.recipe import ModelSettings, Recipe
-from dph.recipe.hub_names import is_model_id
+from dph.recipe.places import is_model_id
 from dph.recipe.recipe import recipe_of
 from dph.recipe.section import read_table
 from dph.records import Problem

@@ -6,7 +6,7 @@ behind.
 
 from typing import TYPE_CHECKING
 
-from dph._base.lazy import lazy_names
+from dph._base.import_path import lazy_names
 
 # At once: otherwise whoever imports the module of that name puts it in the place of the function.
 from dph.runs.evaluate.metrics import pass_at_k

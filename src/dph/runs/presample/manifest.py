@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from dph._base.files import read_json, sha256
 from dph.errors import DataError, PoolError
-from dph.recipe.aliases import LEFT
+from dph.recipe.keys import LEFT
 from dph.recipe.section import WrongFinal
 from dph.records import Outcome
 from dph.runs.directory import MANIFEST

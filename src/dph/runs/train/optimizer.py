@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from dph._base.randomness import derived_seed
 from dph.errors import CheckpointError, SettingsError
 from dph.recipe import TrainingSettings
-from dph.recipe.extras import TORCHAO
+from dph.recipe.tables import TORCHAO
 
 # AdamW for weights that are kept in bfloat16: 8-bit states, stochastic rounding (torchao).
 #

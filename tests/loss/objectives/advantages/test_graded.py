@@ -22,7 +22,7 @@ from dph.loss.objectives import (
     reads_of,
 )
 from dph.loss.objectives.advantages.graded import least_samples_of
-from dph.recipe.advantages import ADVANTAGES
+from dph.recipe.terms import ADVANTAGES
 
 REWARDS = torch.tensor([[1.0, 0.0, 0.0, 9.0], [1.0, 0.0, 1.0, 0.0], [7.0, 7.0, 7.0, 7.0]])
 GRADED = torch.tensor([[True, True, True, False], [True] * 4, [False] * 4])
