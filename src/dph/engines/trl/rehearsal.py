@@ -11,8 +11,7 @@ from transformers import PreTrainedModel
 from dph.loss.divergences import Divergence
 from dph.loss.objectives import LossBatch, Reduction, anchor_term, row_weights, weighted_sum
 from dph.model.forward.logprobs import completion_scores
-from dph.recipe import ObjectiveSettings
-from dph.recipe.objective import AnchorSettings
+from dph.recipe.objective import AnchorSettings, ObjectiveSettings
 from dph.runs.objective import make_objective
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.pool import load_pool
@@ -53,7 +52,6 @@ def rehearsal_share(
     step: int,
     place: MicroStep,
     *,
-    count: int,
     seed: int,
     reduction: Reduction = "token_mean",
     max_tokens: int | None = None,
@@ -65,7 +63,7 @@ def rehearsal_share(
     places are left, a place gets the first answer with weight 0: every process runs as many
     forwards as the others, which sharded models need.
     """
-    rows = stored_of_step(samples, settings, step, count=count, seed=seed)
+    rows = stored_of_step(samples, settings, step, seed=seed)
     lengths = torch.tensor([length_of(row) for row in rows])
     whole = row_weights(lengths, reduction=reduction, max_tokens=max_tokens)
     weights = (place.ranks * whole).tolist()
@@ -112,7 +110,6 @@ class StoredAnchor:
     divergence: Divergence
     weight: float
     settings: AnchorSettings
-    per_step: int
     pool: OpenPool
 
 
@@ -125,7 +122,10 @@ def open_anchors(
         PoolError: a pool is missing or damaged.
     """
     terms = make_objective(objective)
-    settings = objective.active_anchors
+    settings = {
+        name: anchor.model_copy(update={"per_step": anchor.per_step or per_step})
+        for name, anchor in objective.active_anchors.items()
+    }
     places = {name: settings[name].pool or Path(pool) for name in terms.anchors}
     opened = {place: _open(place) for place in set(places.values())}
     return tuple(
@@ -134,7 +134,6 @@ def open_anchors(
             divergence=term.divergence,
             weight=term.weight,
             settings=settings[name],
-            per_step=per_step,
             pool=opened[places[name]],
         )
         for name, term in terms.anchors.items()
