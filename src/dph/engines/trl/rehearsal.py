@@ -11,7 +11,8 @@ from transformers import PreTrainedModel
 from dph.loss.divergences import Divergence
 from dph.loss.objectives import LossBatch, Reduction, anchor_term, row_weights, weighted_sum
 from dph.model.forward.logprobs import completion_scores
-from dph.recipe.objective import AnchorSettings, ObjectiveSettings
+from dph.recipe import ObjectiveSettings
+from dph.recipe.objective import AnchorSettings
 from dph.runs.objective import make_objective
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.pool import load_pool
