@@ -199,7 +199,7 @@ def _best_file(directory: Path) -> Path:
 
 
 def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:
-    """Write ``recipe.toml``, and what trains the steps after ``done`` into ``software.json``."""
+    """Write ``recipe.toml``, and into ``software.json`` the versions of steps after ``done``."""
     run = RunDirectory(directory)
     save_recipe(recipe, run.recipe_file)
     engine = () if recipe.train.engine == "own" else (recipe.train.engine,)

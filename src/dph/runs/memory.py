@@ -256,8 +256,8 @@ _TABLE = 2**24
 _BLOCK, _BLOCK_ON_CPU = (2**27, 4096), (2**20, 2048)
 """Logits and tokens of a block (`dph.model.forward.over_vocabulary`)."""
 _STATISTIC, _STATISTIC_ON_CPU, _TABLES = 2**26, 2**24, 10
-"""Numbers in a table of a term over the vocabulary (`dph.model.forward.over_vocabulary`), and how
-many tables there are, half of them the term's own."""
+"""Numbers in a table of a term over the vocabulary (`dph.model.forward.over_vocabulary`), and
+the number of such tables, half of them the term's."""
 _OVER_VOCABULARY = {"entropy", "exact_reverse_kl", "exact_forward_kl"}
 _OF_A_LOGIT = 18
 """Bytes of a logit in a step on a GPU (`dph.model.sampler.torch.waves`)."""

@@ -1,4 +1,4 @@
-"""A whole run from Python: what ``dph run`` does."""
+"""A whole run from Python, as ``dph run``."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence

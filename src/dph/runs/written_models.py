@@ -151,9 +151,6 @@ def interpolation_stage(
 
     All are made before the first is evaluated, so that a model that cannot be made is known early.
     """
-    require_weights(weights, extrapolate=extrapolate)
-    if not job.recipe.data.sets:
-        raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
     if job.recipe.model.weights == "nf4":
         raise SettingsError(
             'model.weights = "nf4" would round models between two others to 4 bits, a coarser step '

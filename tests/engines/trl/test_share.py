@@ -16,10 +16,9 @@ def shares(samples, count, *, ranks, micros, step=3, seed=5):
         [
             rehearsal_share(
                 samples,
-                AnchorSettings(divergence="forward_kl"),
+                AnchorSettings(divergence="forward_kl", per_step=count),
                 step,
                 MicroStep(rank=rank, ranks=ranks, micro=micro, micros=micros),
-                count=count,
                 seed=seed,
             )
             for micro in range(micros)

@@ -246,29 +246,14 @@ def test_torch_is_left_in_the_state_it_was_in(start, tmp_path):
     assert torch.equal(with_evaluation, torch.get_rng_state())
 
 
-IDS = {"dev": ["a", "b"], "test": ["a"]}
-ANSWERS = {
-    "dev": [[AnswerTokens((1, 2)), AnswerTokens((3,))], [AnswerTokens((4,)), AnswerTokens((5, 6))]],
-    "test": [[AnswerTokens((7,)), AnswerTokens((8,))]],
-}
-
-
-def test_answers_and_trajectories_come_back_unless_they_were_drawn_in_another_way(tmp_path):
-    path = tmp_path / "progress_initial.parquet"
-    assert read_initial_answers(path, IDS, digest="d") is None
-    write_initial_answers(path, ANSWERS, IDS, digest="d")
-    assert read_initial_answers(path, IDS, digest="d") == ANSWERS
-    assert read_initial_answers(path, IDS, digest="e") is None
-    acted = {"dev": [[AnswerTokens((1, 2, 3), (True, False, True))]]}
-    write_initial_answers(path, acted, {"dev": ["a"]}, digest="d")
-    assert read_initial_answers(path, {"dev": ["a"]}, digest="d") == acted
-
-
 def test_a_damaged_file_is_named(tmp_path):
-    path = tmp_path / "progress_initial.parquet"
+    path, asked = tmp_path / "progress_initial.parquet", {"dev": ["a"]}
     path.write_bytes(b"x")
     with pytest.raises(DataError, match="is damaged"):
-        read_initial_answers(path, IDS, digest="d")
-    write_initial_answers(path, {"dev": ANSWERS["dev"]}, IDS, digest="d")
+        read_initial_answers(path, asked, digest="d")
+    acted = {"dev": [[AnswerTokens((1, 2, 3), (True, False, True))]]}
+    write_initial_answers(path, acted, asked, digest="d")
+    assert read_initial_answers(path, asked, digest="d") == acted
+    assert read_initial_answers(path, asked, digest="e") is None
     with pytest.raises(DataError, match="is damaged"):
-        read_initial_answers(path, IDS, digest="d")
+        read_initial_answers(path, {"dev": ["a", "b"]}, digest="d")

@@ -60,7 +60,6 @@ def rehearsal_share(
     step: int,
     place: MicroStep,
     *,
-    count: int,
     seed: int,
     reduction: Reduction = "token_mean",
     max_tokens: int | None = None,
@@ -72,7 +71,7 @@ def rehearsal_share(
     than places, a place gets the first answer with weight 0: every process must run as many
     forwards as the others, for sharded models.
     """
-    rows = stored_of_step(samples, settings, step, count=count, seed=seed)
+    rows = stored_of_step(samples, settings, step, seed=seed)
     lengths = torch.tensor([length_of(row) for row in rows])
     whole = row_weights(lengths, reduction=reduction, max_tokens=max_tokens)
     weights = (place.ranks * whole).tolist()
@@ -116,7 +115,6 @@ class StoredAnchor:
     divergence: Divergence
     weight: float
     settings: AnchorSettings
-    per_step: int
     pool: OpenPool
 
 
@@ -125,7 +123,10 @@ def open_anchors(
 ) -> tuple[StoredAnchor, ...]:
     """Every anchor with a weight; a pool that serves several of them is read once."""
     terms = make_objective(objective)
-    settings = objective.active_anchors
+    settings = {
+        name: anchor.model_copy(update={"per_step": anchor.per_step or per_step})
+        for name, anchor in objective.active_anchors.items()
+    }
     places = {name: settings[name].pool or Path(pool) for name in terms.anchors}
     opened = {}
     for place in set(places.values()):
@@ -137,7 +138,6 @@ def open_anchors(
             divergence=term.divergence,
             weight=term.weight,
             settings=settings[name],
-            per_step=per_step,
             pool=opened[places[name]],
         )
         for name, term in terms.anchors.items()

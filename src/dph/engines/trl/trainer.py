@@ -179,7 +179,6 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
             anchor.settings,
             self.state.global_step + 1,
             place,
-            count=anchor.per_step,
             seed=self.args.seed,
             reduction=self.args.terms.reduction,
             max_tokens=self.max_completion_length,

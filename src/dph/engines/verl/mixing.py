@@ -340,9 +340,8 @@ class MixingActors:
         sources: list[int] = []
         used: list[bool] = []
         for source, (name, anchor) in enumerate(settings.objective.active_anchors.items(), start=1):
-            count, step = settings.rehearsal_per_step, self._step()
-            stored = self._stores[name]
-            drawn = stored_of_step(stored, anchor, step, count=count, seed=settings.seed)
+            stored, count = self._stores[name], settings.rehearsal_per_step
+            drawn = stored_of_step(stored, anchor, self._step(), count=count, seed=settings.seed)
             shortest = min(drawn, key=lambda s: len(s.prompt_ids) + len(s.completion_ids))
             filling = filled(len(drawn), cells, multiple=multiple) - len(drawn)
             samples += [*drawn, *[shortest] * filling]

@@ -32,17 +32,17 @@ class Group:
 
     @property
     def gradable(self) -> bool:
-        """Whether the gold answer could be graded against, each time."""
+        """Whether every completion could be compared with the gold answer."""
         return all(g.verdict.outcome is not Outcome.BAD_GOLD for g in self.completions)
 
     @property
     def graded(self) -> tuple[bool, ...]:
-        """For each completion whether its reward says something about it."""
+        """For each completion, whether its reward counts."""
         return tuple(self.gradable and g.verdict.outcome not in UNGRADED for g in self.completions)
 
     @property
     def has_signal(self) -> bool:
-        """Whether the rewards of what could be graded differ."""
+        """Whether the rewards of the graded completions differ."""
         rewards = {
             g.verdict.reward
             for g, graded in zip(self.completions, self.graded, strict=True)

@@ -95,13 +95,19 @@ def next_problems(
 
 
 def stored_of_step(
-    samples: Sequence[RehearsalSample], anchor: AnchorSettings, step: int, *, count: int, seed: int
+    samples: Sequence[RehearsalSample],
+    anchor: AnchorSettings,
+    step: int,
+    *,
+    seed: int,
+    count: int = 0,
 ) -> list[RehearsalSample]:
     """The stored samples of a step, drawn anew every step: a function of the arguments.
 
-    ``count`` if the anchor names none. With ``whole_prompts`` all answers to a prompt come
-    together, with ``whole_schemas`` those whose prompts begin alike. They compute at most
-    ``tokens_per_step`` (of prompts and answers, a shared beginning once), or are one sample.
+    There are ``per_step`` of them, or ``count`` if the anchor names no number. With
+    ``whole_prompts`` all answers to a prompt come together, with ``whole_schemas`` those whose
+    prompts begin alike. They compute at most ``tokens_per_step`` (of prompts and answers, a shared
+    beginning once), or are one sample.
     """
     count = anchor.per_step or count
     if anchor.whole_schemas:

@@ -123,7 +123,7 @@ def _unlabelled(groups: Sequence[Group]) -> dict[str, float]:
 
 
 def _mean(values: Iterable[float]) -> float:
-    """NaN, which is written as null, of nothing, such as the labelled groups if there are none."""
+    """The mean, or NaN, which is written as null, of no values."""
     known = list(values)
     return fmean(known) if known else nan
 
