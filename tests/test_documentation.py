@@ -96,6 +96,14 @@ def test_every_import_of_a_page_is_of_something_that_exists(page):
             assert hasattr(found, name) or find_spec(f"{module}.{name}"), f"{module}: {name}"
 
 
+def test_the_walks_of_contributing_pass_functions_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    stays = re.findall(r"`(\S+\.py):(\w+)`", text)
+    assert len(stays) > 10
+    for file, name in stays:
+        assert re.search(rf"^(?:def|class) {name}\b", (ROOT / "src/dph" / file).read_text(), re.M)
+
+
 def test_the_navigation_has_every_page_once():
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     named = re.findall(r"(?:: |- )(\S+\.md)$", text[text.index("\nnav:") :], re.MULTILINE)
