@@ -82,6 +82,15 @@ def test_every_link_of_the_readme_leads_somewhere_and_pages_for_contributors_are
     assert len((ROOT / "AGENTS.md").read_text(encoding="utf-8").splitlines()) <= 80
 
 
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
+def test_every_name_that_a_page_imports_of_the_package_exists(page):
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r"from (dph(?!\.engines)[\w.]*) import (\([^)]*\)|[\w, ]+)", text)
+    for module, names in found:
+        missing = set(re.findall(r"\w+", names)) - set(dir(importlib.import_module(module)))
+        assert not missing, f"{module} has no {missing}"
+
+
 def test_the_navigation_has_every_page_once():
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     named = re.findall(r"(?:: |- )(\S+\.md)$", text[text.index("\nnav:") :], re.MULTILINE)
