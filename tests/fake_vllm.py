@@ -136,6 +136,8 @@ def install(monkeypatch, *, cuda=True, versions=None):
     for module in (vllm, inputs, parameters):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    # A build for CUDA would ask the driver for its stream before each step of an optimizer.
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *_, **__: None)
     for name in ("STREAM", "LEVEL"):
         monkeypatch.delenv(f"VLLM_LOGGING_{name}", raising=False)
     monkeypatch.delenv("VLLM_NO_USAGE_STATS", raising=False)
