@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dph.results.diagnosis.complementarity import Complementarity
+    from dph.results.diagnosis.styles import Complementarity
     from dph.runs.presample.manifest import Manifest
 
 
@@ -68,8 +68,7 @@ def _complementarity(pool: Path) -> "Complementarity | None":
     """Complementarity of the styles of a pool's answers; None without styles."""
     import pyarrow.parquet as pq
 
-    from dph.results.diagnosis.complementarity import complementarity
-    from dph.results.diagnosis.styles import pool_style_counts
+    from dph.results.diagnosis.styles import complementarity, pool_style_counts
     from dph.runs.presample.pool import SAMPLES
 
     counts = pool_style_counts(

@@ -19,14 +19,15 @@ from dph.results.diagnosis.changes import (
     smallest_rates,
     unnamed_fall,
 )
-from dph.results.diagnosis.complementarity import Complementarity, complementarity
 from dph.results.diagnosis.features import LostFeature, over_represented, problem_features
 from dph.results.diagnosis.log_findings import Finding
 from dph.results.diagnosis.styles import (
     DIED,
+    Complementarity,
     StyleChange,
     StyleCounts,
     Values,
+    complementarity,
     paired_style_counts,
     pass_at_k_parts,
     set_style_counts,
