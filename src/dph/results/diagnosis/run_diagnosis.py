@@ -111,24 +111,13 @@ def diagnose(
     names, notes = _common_sets({"run": results, "baseline": baseline}, scores, sets)
     chosen = {label: {name: of[name] for name in names} for label, of in scores.items()}
     pairs = [
-        PairedSet(
-            name,
-            (tables["run"], scores["run"][name]),
-            (tables["baseline"], scores["baseline"][name]),
-        )
+        PairedSet(name, *((tables[side], scores[side][name]) for side in ("run", "baseline")))
         for name in names
     ]
-    level, rates = question_level(fdr), [pair.smallest_rates() for pair in pairs]
-    by_question = {name: list_level([of[name] for of in rates], level) for name in rates[0]}
-    levels = Levels(**by_question, features=level)  # the last is known when all are looked at
-    wanted = ks or default_ks(chosen)
+    level, wanted = question_level(fdr), ks or default_ks(chosen)
+    levels = _levels(pairs, level)
     asked = SetQuestions(ks=wanted, levels=levels, died=died, seed=seed, resamples=resamples)
-    found = {
-        pair.name: diagnose_set(
-            pair, _problems(results, pair.name, pair.run[1].problem_ids, notes), asked
-        )
-        for pair in pairs
-    }
+    found = {of.name: diagnose_set(of, _problems(results, of, notes), asked) for of in pairs}
     smallest = [one.features[0].adjusted if one.features else 1.0 for one in found.values()]
     levels = replace(levels, features=list_level(smallest, level))
     shown = list(dict.fromkeys(sets or names))
@@ -143,6 +132,13 @@ def diagnose(
         left_out=_left_out(tables, {name: chosen["run"][name] for name in shown}),
         notes=tuple(notes),
     )
+
+
+def _levels(pairs: Sequence[PairedSet], level: float) -> Levels:
+    """The level of each question's lists; that of features is known when all are looked at."""
+    rates = [pair.smallest_rates() for pair in pairs]
+    by_question = {name: list_level([of[name] for of in rates], level) for name in rates[0]}
+    return Levels(**by_question, features=level)
 
 
 def _log(results: RunResults, notes: list[str]) -> list[Finding]:
@@ -177,10 +173,9 @@ def _common_sets(
     return both, [f"the set {name!r} was evaluated for one of the two only" for name in one]
 
 
-def _problems(
-    results: RunResults, set_name: str, problem_ids: Sequence[str], notes: list[str]
-) -> list[Problem] | None:
+def _problems(results: RunResults, pair: PairedSet, notes: list[str]) -> list[Problem] | None:
     """The problems of a set in its order; None with a note where they are unavailable."""
+    set_name, problem_ids = pair.name, pair.run[1].problem_ids
     try:
         found = results.problems(set_name)
     except (DataError, SettingsError) as error:  # a recipe that is not valid names no problems

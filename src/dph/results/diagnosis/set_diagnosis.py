@@ -119,7 +119,7 @@ class SetDiagnosis:
     def solved_before_alone(self) -> list[ProblemChange]:
         """Problems that only the baseline solved, those that it solved most often first.
 
-        Many were right too seldom to be lost each by itself; Pass@k counts them all.
+        Many were solved too rarely for each to be named lost; Pass@k counts them all.
         """
         alone = [one for one in self.problems if one.baseline_correct and not one.correct]
         return sorted(alone, key=lambda one: -one.baseline_correct)
@@ -303,8 +303,8 @@ def _named_alone(found: SetDiagnosis) -> str:
     more = f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
     seldom = sum(one.change is not Change.LOST for one in alone)
     return (
-        f" They are {', '.join(told[:_LISTED])}{more}; {seldom} were right too seldom to be lost "
-        "each by itself."
+        f" They are {', '.join(told[:_LISTED])}{more}; {seldom} of them were solved too rarely for "
+        "each to be named lost."
     )
 
 

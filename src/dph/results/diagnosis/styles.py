@@ -281,7 +281,7 @@ def _slope(
 
 
 def _shapley(chances: Mapping[tuple[bool, bool, bool], Values], thing: int) -> Values:
-    """What one of the three things adds, over the orders in which they can change."""
+    """The part of one of the three things, over the orders in which they can change."""
     part: Values = np.zeros_like(chances[False, False, False])
     for before in product((False, True), repeat=_THINGS):
         if before[thing]:

@@ -159,8 +159,9 @@ def _score_columns(data: ReportData, name: str) -> Iterator[Column]:
 
 def _compared(row: ComparisonRow) -> Cell:
     apart = row.difference
-    differences = (None, None, None) if apart is None else (apart.mean, apart.lo, apart.hi)
-    return Cell(row.value, row.lo, row.hi, *differences)
+    if apart is None:
+        return Cell(row.value, row.lo, row.hi)
+    return Cell(row.value, row.lo, row.hi, apart.mean, apart.lo, apart.hi)
 
 
 _EVALUATED: Mapping[str, tuple[str, Kind]] = {
@@ -206,13 +207,14 @@ def _over_seeds(group: SeedGroup, cells: Mapping[str, Cell], kind: Kind) -> Cell
     known = [one.value for one in of if isinstance(one.value, int | float)]
     if len(known) < len(of):
         return UNKNOWN
-    mean, none = mean_over_seeds(known), (None, None)
-    ends = mean.interval(_BOUNDS.get(kind, (0.0, inf))) or none
+    mean = mean_over_seeds(known)
+    low, high = mean.interval(_BOUNDS.get(kind, (0.0, inf))) or (None, None)
     apart = [one.difference for one in of if one.difference is not None]
     if len(apart) < len(of):
-        return Cell(mean.mean, *ends)
+        return Cell(mean.mean, low, high)
     difference = mean_over_seeds(apart)
-    return Cell(mean.mean, *ends, difference.mean, *(difference.interval() or none))
+    ends = difference.interval() or (None, None)
+    return Cell(mean.mean, low, high, difference.mean, *ends)
 
 
 def _joined(group: SeedGroup, cells: Mapping[str, Cell]) -> Cell:

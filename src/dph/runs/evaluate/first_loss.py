@@ -88,7 +88,7 @@ class Band:
 
 
 def places_of(found: tuple[int, ...], ks: tuple[int, ...]) -> str:
-    """Where among ``ks`` the found ones are, in words."""
+    """The place of the found ones among ``ks``, in words."""
     if not found:
         return "at none"
     if len(found) == len(ks):
