@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dph.results.charts.text_table import UNKNOWN
-from dph.results.over_seeds import PairedDifference, SeedMean
+from dph.results.over_seeds import SeedMean
 from dph.results.vocabulary import set_label
+from lab.study.paired_tests import PairedDifference
 from lab.study.plan import Plan
 from lab.study.results import Results
 from lab.study.rule_lock import RuleLock

@@ -5,14 +5,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import NamedTuple
 
-from dph.results.over_seeds import (
-    Alternative,
-    PairedDifference,
-    SeedMean,
-    holm,
-    mean_over_seeds,
-    paired_t,
-)
+from dph.results.over_seeds import SeedMean, mean_over_seeds
+from lab.study.paired_tests import Alternative, PairedDifference, holm, paired_t
 from lab.study.plan import DEVELOPMENT, REPORT, Plan, known_value, set_names
 from lab.study.rows import RunRow, require_one_base
 from lab.study.settings import BASE, ComparisonSettings, RuleSettings

@@ -73,7 +73,7 @@ def test_a_diagnosis_names_what_only_the_baseline_solved(dph):
     assert code == 0
     assert "no metrics.jsonl" not in out
     assert "solved by the base model and by no answer of the run" in out
-    assert "12 were right too seldom to be lost each by itself" in out
+    assert "12 of them were solved too rarely for each to be named lost" in out
     assert "solved by the base model alone: 10 of 12" in out
 
 

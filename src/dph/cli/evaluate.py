@@ -83,9 +83,7 @@ def interpolate(
     with request.prepared("evaluate") as plan:
         from dph.runs.written_models import interpolation_stage
 
-        made = interpolation_stage(
-            plan, wanted, open_progress(), extrapolate=extrapolate, step=step, layers=block
-        )
+        made = interpolation_stage(plan, wanted, open_progress(), step=step, layers=block)
     compared = _comparison(run, made, as_json=as_json)
     if not as_json:
         places = "\n".join(f"{each.name}: {each.directory}" for each in made.between)

@@ -26,7 +26,7 @@ from dph.errors import SettingsError
 
 if TYPE_CHECKING:
     from dph.cli.request import Request
-    from dph.results.diagnosis.complementarity import Complementarity
+    from dph.results.diagnosis.styles import Complementarity
     from dph.runs.presample.manifest import Manifest
     from dph.runs.run import RunResult
     from dph.runs.train.loop import Trained
@@ -222,8 +222,7 @@ def _complementarity(pool: Path) -> "Complementarity | None":
     """Complementarity of the styles of a pool's answers; None without styles."""
     import pyarrow.parquet as pq
 
-    from dph.results.diagnosis.complementarity import complementarity
-    from dph.results.diagnosis.styles import pool_style_counts
+    from dph.results.diagnosis.styles import complementarity, pool_style_counts
     from dph.runs.presample.pool import SAMPLES
 
     columns = ["outcome", "problem_id", "style"]

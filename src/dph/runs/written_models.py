@@ -143,7 +143,6 @@ def interpolation_stage(
     weights: Sequence[float],
     progress: ProgressDisplay,
     *,
-    extrapolate: bool = False,
     step: int | None = None,
     layers: range | None = None,
 ) -> Interpolations:

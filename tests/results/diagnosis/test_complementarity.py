@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 
 from dph.errors import SettingsError
-from dph.results.diagnosis.complementarity import complementarity
 from dph.results.diagnosis.set_diagnosis import complementarity_text
-from dph.results.diagnosis.styles import StyleCounts, pool_style_counts
+from dph.results.diagnosis.styles import StyleCounts, complementarity, pool_style_counts
 
 KNOWN, UNKNOWN, KNOWS = 0.7, 0.02, 0.5
 STYLES = 3

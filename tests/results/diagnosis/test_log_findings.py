@@ -41,7 +41,7 @@ def test_what_a_log_lacks_is_left_out_and_not_spoken_of():
         (
             "groups_without_signal",
             {"zero_variance": line(0.1, 0.5, at=11)},
-            "Of the groups 30.0% had equal rewards, 10.0% at the beginning and 50.0% at the end.",
+            "30.0% of the groups had equal rewards, 10.0% at the beginning and 50.0% at the end.",
         ),
         ("length", {"completion_tokens": line(100, 50)}, "fell from 100.00 to 50.00"),
         ("cut_off", {"unfinished": line(0, 0.5)}, "rose from 0.0% to 50.0%"),
@@ -50,8 +50,8 @@ def test_what_a_log_lacks_is_left_out_and_not_spoken_of():
         (
             "clipping",
             {"clipped_low": line(0, 0.2, at=20), "clipped_high": line(0.1, 0.1)},
-            "Of the policy's tokens the ratio was clipped for 1.0% below (at most 20.0%, step 20) "
-            "and 10.0% above (at most 10.0%, step 1).",
+            "The ratio of the policy's tokens was clipped below for 1.0% (at most 20.0%, step 20) "
+            "and above for 10.0% (at most 10.0%, step 1) of them.",
         ),
         (
             "clipping",

@@ -6,6 +6,7 @@ import pytest
 from dph.records import Problem
 from dph.results.diagnosis.changes import Change, Levels
 from dph.results.diagnosis.set_diagnosis import (
+    PairedSet,
     SetQuestions,
     diagnose_set,
     name_features,
@@ -22,9 +23,8 @@ def diagnosed(run, baseline, problems=None, names="abcd"):
     for seed, model in enumerate((run, baseline)):
         style, right = model.drawn(16, seed)
         sides.append((samples_of(style, right, names=names), scores_of(right)))
-    return diagnose_set(
-        *("dev", *sides, problems), SetQuestions(ks=[8], levels=LEVELS, resamples=50)
-    )
+    asked = SetQuestions(ks=[8], levels=LEVELS, resamples=50)
+    return diagnose_set(PairedSet("dev", *sides), problems, asked)
 
 
 def sentences(found):
@@ -63,9 +63,8 @@ def test_a_fall_that_too_few_answers_were_drawn_for_is_told_with_how_many_would_
         for counts in (after, before):
             right = np.arange(samples) < times * counts[:, None]
             sides.append((samples_of(np.zeros(right.shape, int), right), scores_of(right)))
-        return diagnose_set(
-            *("dev", *sides, None), SetQuestions(ks=[8], levels=LEVELS, resamples=20)
-        )
+        asked = SetQuestions(ks=[8], levels=LEVELS, resamples=20)
+        return diagnose_set(PairedSet("dev", *sides), None, asked)
 
     assert sentences(found(1))["too_few_answers"].text == (
         "8 answers each are too few to name a lost problem of dev: p0000 fell from 6/8 to 0/8, and "
@@ -102,13 +101,9 @@ def test_what_is_told_of_the_lost_is_of_the_lost_alone():
     style, right = a_model(40).drawn(16, 0)
     before, after = right.copy(), right.copy()
     before[:5], after[:5] = True, False
-    found = diagnose_set(
-        "dev",
-        (samples_of(style, after), scores_of(after)),
-        (samples_of(style, before), scores_of(before)),
-        None,
-        SetQuestions(ks=[1, 8], levels=LEVELS, resamples=20),
-    )
+    sides = [(samples_of(style, right), scores_of(right)) for right in (after, before)]
+    asked = SetQuestions(ks=[1, 8], levels=LEVELS, resamples=20)
+    found = diagnose_set(PairedSet("dev", *sides), None, asked)
     assert [one.problem_id for one in found.of(Change.LOST)] == [f"p{i:04d}" for i in range(5)]
     assert found.pass_at_k[8].of_lost["total"] == pytest.approx(-1)
     assert found.pass_at_k[8].of_lost["certainty"] == pytest.approx(-1)

@@ -42,8 +42,8 @@ def test_a_title_says_who_is_above_and_below_and_a_tie_is_a_tie():
         "In domain, Pass@8: GRPO below Base model, DPH-F above it"
     )
     assert title(r1=(0, 0.2)) == "In domain, Pass@8: GRPO above Base model"
-    assert title(r1=(0, 0.1)) == "In domain, Pass@8: GRPO cannot be told from Base model"
-    assert title(r1=(0, 0), r2=(0, 0.05)).endswith("no run can be told from Base model")
+    assert title(r1=(0, 0.1)) == "In domain, Pass@8: GRPO cannot be distinguished from Base model"
+    assert title(r1=(0, 0), r2=(0, 0.05)).endswith("no run can be distinguished from Base model")
     assert title(r1=(0, -0.2), r2=(0, -0.2), r3=(0, -0.2)).endswith("3 of 3 runs below Base model")
     assert title() == "In domain, Pass@8"
 
@@ -56,6 +56,6 @@ def test_a_title_says_who_paid_for_better_first_answers():
         "DAPO: fewer problems within reach"
     )
     tie = compared("dev", r1=(0, 0), r2=(0, 0)).traded_finding(8)
-    assert tie == "Dev \N{EN DASH} no run can be told from Base model"
+    assert tie == "Dev \N{EN DASH} no run can be distinguished from Base model"
     alone = compared("dev", ["r0", "r3"], **moved).traded_finding(8)
     assert alone == "Dev \N{EN DASH} DAPO: fewer problems within reach"

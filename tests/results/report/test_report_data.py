@@ -75,7 +75,7 @@ def test_every_run_has_a_verdict_and_the_one_that_lost_problems_comes_first(repo
     assert [line.label for line in lines] == ["GRPO", "DPH-F"]
     assert lines[0].parts[-1].text == "1 problem lost"
     assert lines[0].parts[-1].lost == {"in_domain": 1}
-    assert "cannot be told from Base model" in lines[1].parts[0].text
+    assert "cannot be distinguished from Base model" in lines[1].parts[0].text
 
 
 def test_no_run_is_compared_with_itself_and_its_curves_are_shown(tmp_path):

@@ -32,7 +32,7 @@ def test_the_overview_begins_with_verdicts_that_lead_to_what_was_lost(open_repor
     assert texts(page, "#run-rows .group")[0].startswith("in domain")
     said = texts(page, ".verdicts li")
     assert " ".join(said[0].split()).startswith("GRPO ")
-    assert "cannot be told from Base model" in said[1]
+    assert "cannot be distinguished from Base model" in said[1]
     page.click(".verdicts a")
     page.wait_for_selector("#list .rows .row")
     assert listed_ids(page) == [LOST]

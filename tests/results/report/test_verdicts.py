@@ -29,7 +29,9 @@ def test_the_sentence_of_a_run_that_gained_and_lost():
 
 def test_what_chance_would_show_is_not_claimed_and_one_lost_problem_is_enough():
     said = verdict(row("greedy", 0.02, -0.01, 0.05), row("pass_at_16", 0.0, -0.02, 0.02))
-    assert said == "GRPO: cannot be told from base on dev; every difference lies within 5.0 points."
+    assert said == (
+        "GRPO: cannot be distinguished from base on dev; every difference is within 5.0 points."
+    )
     said = verdict(row("greedy", 0.02, -0.01, 0.05), row("pass_at_16", -0.04, -0.06, -0.02))
     assert said == "GRPO: first try unchanged within chance; Pass@16 -4.0 (-6.0 to -2.0)."
     said = verdict(row("greedy", 0.0, -0.1, 0.1), lost={"dev": 1})
@@ -45,7 +47,7 @@ def test_the_k_at_which_the_run_is_above_and_below_are_told_and_what_could_not_b
     )
     flat = Band(bounds={1: (-0.1, 0.2), 2: (-0.1, 0.1)})
     said = verdict(row("greedy", 0.02, -0.01, 0.05), bands={"dev": flat})
-    assert said.startswith("GRPO: cannot be told from base")
+    assert said.startswith("GRPO: cannot be distinguished from base")
 
 
 def test_sets_are_named_where_there_are_several_the_clearest_first_and_of_many_three():

@@ -7,7 +7,7 @@ losses would pass as 5%.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
@@ -358,19 +358,6 @@ def list_level(smallest: Sequence[float], level: float) -> float:
     return level * (selected[-1] if selected else 1) / len(ordered)
 
 
-def change_levels(
-    pairs: Iterable[tuple[SetScores, SetScores]], level: float
-) -> tuple[float, float]:
-    """The false discovery rates of the lists of lost and gained problems, of all sets together.
-
-    ``pairs`` are a run and its baseline on each set that both were evaluated on: a level depends
-    on how many there are, so that leaving one out would change verdicts on the others.
-    """
-    rates = [smallest_rates(mine, theirs) for mine, theirs in pairs]
-    lost, gained = zip(*rates, strict=True)
-    return list_level(lost, level), list_level(gained, level)
-
-
 def problem_verdicts(
     run: Path, against: Path | None = None, *, fdr: float = FDR
 ) -> dict[tuple[str, str], ProblemChange]:
@@ -388,7 +375,9 @@ def problem_verdicts(
     }
     if not pairs:
         return {}
-    lost, gained = change_levels(pairs.values(), question_level(fdr))
+    # All sets together: leaving one out would change verdicts on the others.
+    rates = zip(*(smallest_rates(*pair) for pair in pairs.values()), strict=True)
+    lost, gained = (list_level(of, question_level(fdr)) for of in rates)
     return {
         (name, change.problem_id): change
         for name, (mine, theirs) in pairs.items()

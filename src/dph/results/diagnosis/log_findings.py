@@ -150,7 +150,7 @@ def _signal(rows: Rows) -> Iterator[Finding]:
         return
     mean, begin, end = float(series.values.mean()), series.begin, series.end
     text = (
-        f"Of the groups {_percent(mean)} had equal rewards, {_percent(begin)} at the beginning and "
+        f"{_percent(mean)} of the groups had equal rewards, {_percent(begin)} at the beginning and "
         f"{_percent(end)} at the end."
     )
     yield _finding("groups_without_signal", text, mean=mean, begin=begin, end=end)
@@ -190,8 +190,8 @@ def _clipping(rows: Rows) -> Iterator[Finding]:
             step = int(series.steps[at])
             values |= {f"{name}_mean": mean, f"{name}_most": most, f"{name}_step": step}
             side = "below" if name == "low" else "above"
-            parts.append(f"{_percent(mean)} {side} (at most {_percent(most)}, step {step})")
-        text = f"Of the policy's tokens the ratio was clipped for {' and '.join(parts)}."
+            parts.append(f"{side} for {_percent(mean)} (at most {_percent(most)}, step {step})")
+        text = f"The ratio of the policy's tokens was clipped {' and '.join(parts)} of them."
         yield _finding("clipping", text, **values)
 
 

@@ -15,21 +15,19 @@ from dph.results.diagnosis.changes import (
     FDR,
     Change,
     Levels,
-    change_levels,
     list_level,
     question_level,
 )
 from dph.results.diagnosis.log_findings import Finding, log_findings
 from dph.results.diagnosis.set_diagnosis import (
-    EvaluatedSet,
+    PairedSet,
     SetDiagnosis,
     SetQuestions,
     diagnose_set,
     name_features,
     set_sentences,
 )
-from dph.results.diagnosis.styles import DIED, paired_style_counts, smallest_rate
-from dph.results.diagnosis.totals import set_totals, smallest_total_rate
+from dph.results.diagnosis.styles import DIED
 from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import set_title
 from dph.runs.evaluate.evaluated_runs import default_ks
@@ -112,18 +110,16 @@ def diagnose(
     scores = comparable_scores(tables)
     names, notes = _common_sets({"run": results, "baseline": baseline}, scores, sets)
     chosen = {label: {name: of[name] for name in names} for label, of in scores.items()}
-    pairs = {
-        name: ((tables["run"], scores["run"][name]), (tables["baseline"], scores["baseline"][name]))
+    pairs = [
+        PairedSet(name, *((tables[side], scores[side][name]) for side in ("run", "baseline")))
         for name in names
-    }
-    levels = _levels(pairs, question_level(fdr))
-    wanted = ks or default_ks(chosen)
+    ]
+    level, wanted = question_level(fdr), ks or default_ks(chosen)
+    levels = _levels(pairs, level)
     asked = SetQuestions(ks=wanted, levels=levels, died=died, seed=seed, resamples=resamples)
-    problems = {
-        n: _problems(results, n, pair[0][1].problem_ids, notes) for n, pair in pairs.items()
-    }
-    found = {n: diagnose_set(n, *pair, problems[n], asked) for n, pair in pairs.items()}
-    levels = replace(levels, features=_features_level(found, question_level(fdr)))
+    found = {of.name: diagnose_set(of, _problems(results, of, notes), asked) for of in pairs}
+    smallest = [one.features[0].adjusted if one.features else 1.0 for one in found.values()]
+    levels = replace(levels, features=list_level(smallest, level))
     shown = list(dict.fromkeys(sets or names))
     return Diagnosis(
         run=str(results.path),
@@ -138,9 +134,11 @@ def diagnose(
     )
 
 
-def _features_level(found: Mapping[str, SetDiagnosis], level: float) -> float:
-    smallest = [one.features[0].adjusted if one.features else 1.0 for one in found.values()]
-    return list_level(smallest, level)
+def _levels(pairs: Sequence[PairedSet], level: float) -> Levels:
+    """The level of each question's lists; that of features is known when all are looked at."""
+    rates = [pair.smallest_rates() for pair in pairs]
+    by_question = {name: list_level([of[name] for of in rates], level) for name in rates[0]}
+    return Levels(**by_question, features=level)
 
 
 def _log(results: RunResults, notes: list[str]) -> list[Finding]:
@@ -151,26 +149,6 @@ def _log(results: RunResults, notes: list[str]) -> list[Finding]:
             f"{results.path} has no metrics.jsonl, so the diagnosis has no findings about training"
         )
     return log_findings(rows)
-
-
-def _levels(pairs: Mapping[str, tuple[EvaluatedSet, EvaluatedSet]], level: float) -> Levels:
-    """The level of each question's lists; features are not looked at yet."""
-    styles, totals = [], []
-    lost, gained = change_levels(
-        [(mine, theirs) for (_, mine), (_, theirs) in pairs.values()], level
-    )
-    for name, ((run_table, mine), (baseline_table, theirs)) in pairs.items():
-        samples = min(mine.samples, theirs.samples)
-        counts = paired_style_counts(run_table, baseline_table, name, mine, samples=samples)
-        styles.append(smallest_rate(*counts))
-        totals.append(smallest_total_rate(set_totals(mine, theirs)))
-    return Levels(
-        lost=lost,
-        gained=gained,
-        styles=list_level(styles, level),
-        totals=list_level(totals, level),
-        features=level / len(pairs),
-    )
 
 
 def _common_sets(
@@ -195,10 +173,9 @@ def _common_sets(
     return both, [f"the set {name!r} was evaluated for one of the two only" for name in one]
 
 
-def _problems(
-    results: RunResults, set_name: str, problem_ids: Sequence[str], notes: list[str]
-) -> list[Problem] | None:
+def _problems(results: RunResults, pair: PairedSet, notes: list[str]) -> list[Problem] | None:
     """The problems of a set in its order; None with a note where they are unavailable."""
+    set_name, problem_ids = pair.name, pair.run[1].problem_ids
     try:
         found = results.problems(set_name)
     except (DataError, SettingsError) as error:  # a recipe that is not valid names no problems

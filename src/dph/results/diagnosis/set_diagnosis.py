@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -15,27 +16,56 @@ from dph.results.diagnosis.changes import (
     ProblemChange,
     could_be_lost,
     problem_changes,
+    smallest_rates,
     unnamed_fall,
 )
-from dph.results.diagnosis.complementarity import Complementarity, complementarity
 from dph.results.diagnosis.features import LostFeature, over_represented, problem_features
 from dph.results.diagnosis.log_findings import Finding
 from dph.results.diagnosis.styles import (
     DIED,
+    Complementarity,
     StyleChange,
     StyleCounts,
     Values,
+    complementarity,
     paired_style_counts,
     pass_at_k_parts,
     set_style_counts,
+    smallest_rate,
     style_changes,
 )
-from dph.results.diagnosis.totals import Totals, named_totals, set_totals
+from dph.results.diagnosis.totals import Totals, named_totals, set_totals, smallest_total_rate
 from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean
 from dph.runs.evaluate.metrics import pass_at_k_curve
 from dph.runs.evaluate.scores import SetScores
 
 EvaluatedSet = tuple[pa.Table, SetScores]
+"""The samples and the scores of a model on a set."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairedSet:
+    """A set as the run and its baseline answered it; of more samples the first ones are split."""
+
+    name: str
+    run: EvaluatedSet
+    baseline: EvaluatedSet
+
+    @cached_property
+    def style_counts(self) -> tuple[StyleCounts, StyleCounts]:
+        (mine, scores), (theirs, others) = self.run, self.baseline
+        samples = min(scores.samples, others.samples)
+        return paired_style_counts(mine, theirs, self.name, scores, samples=samples)
+
+    @cached_property
+    def totals(self) -> Totals:
+        return set_totals(self.run[1], self.baseline[1])
+
+    def smallest_rates(self) -> dict[str, float]:
+        """By question, the smallest level at which anything is named."""
+        lost, gained = smallest_rates(self.run[1], self.baseline[1])
+        styles, totals = smallest_rate(*self.style_counts), smallest_total_rate(self.totals)
+        return {"lost": lost, "gained": gained, "styles": styles, "totals": totals}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,7 +119,7 @@ class SetDiagnosis:
     def solved_before_alone(self) -> list[ProblemChange]:
         """Problems that only the baseline solved, those that it solved most often first.
 
-        Many were right too seldom to be lost each by itself; Pass@k counts them all.
+        Many were solved too rarely for each to be named lost; Pass@k counts them all.
         """
         alone = [one for one in self.problems if one.baseline_correct and not one.correct]
         return sorted(alone, key=lambda one: -one.baseline_correct)
@@ -111,22 +141,16 @@ class SetQuestions:
 
 
 def diagnose_set(
-    name: str,
-    run: EvaluatedSet,
-    baseline: EvaluatedSet,
-    problems: Sequence[Problem] | None,
-    asked: SetQuestions,
+    pair: PairedSet, problems: Sequence[Problem] | None, asked: SetQuestions
 ) -> SetDiagnosis:
     """Ask every question about a set; ``problems`` are in the set's order, or not known.
 
     Features are not named yet: their level is that of all sets (``name_features``).
     """
-    (run_table, mine), (baseline_table, theirs) = run, baseline
-    levels = asked.levels
+    (_, mine), (baseline_table, theirs), levels = pair.run, pair.baseline, asked.levels
     changes = problem_changes(mine, theirs, lost_level=levels.lost, gained_level=levels.gained)
     lost = np.array([one.change is Change.LOST for one in changes])
-    samples = min(mine.samples, theirs.samples)
-    counts = paired_style_counts(run_table, baseline_table, name, mine, samples=samples)
+    counts = pair.style_counts
     styles = style_changes(*counts, level=levels.styles, died=asked.died)
     dead = [one.style for one in styles if one.died and one.style is not None]
     features = problem_features(problems, theirs.correct.mean(axis=1))
@@ -135,11 +159,11 @@ def diagnose_set(
         problems=tuple(changes),
         samples=mine.samples,
         baseline_samples=theirs.samples,
-        split_samples=samples,
-        totals=named_totals(set_totals(mine, theirs), levels.totals),
+        split_samples=counts[0].samples,
+        totals=named_totals(pair.totals, levels.totals),
         styles=tuple(styles) if any(one.style is not None for one in styles) else (),
         complementarity=complementarity(
-            set_style_counts(baseline_table, name, theirs),
+            set_style_counts(baseline_table, pair.name, theirs),
             seed=asked.seed,
             resamples=asked.resamples,
         ),
@@ -149,7 +173,7 @@ def diagnose_set(
         features=tuple(over_represented(features, lost, candidates, seed=asked.seed)),
         candidates=int(candidates.sum()),
         unused_columns=features.unused,
-        outcomes=_outcomes(name, run_table, baseline_table, mine, lost),
+        outcomes=_outcomes(pair, lost),
         unnamed_fall=unnamed_fall(changes, level=levels.lost),
     )
 
@@ -189,19 +213,13 @@ def _pass_at_k_change(
     )
 
 
-def _outcomes(
-    name: str,
-    run: pa.Table,
-    baseline: pa.Table,
-    scores: SetScores,
-    lost: Bool[np.ndarray, "problems"],
-) -> dict[str, dict[str, float]]:
-    ids = np.array(scores.problem_ids, dtype=object)
+def _outcomes(pair: PairedSet, lost: Bool[np.ndarray, "problems"]) -> dict[str, dict[str, float]]:
+    ids = np.array(pair.run[1].problem_ids, dtype=object)
     found = {}
-    for label, table in (("baseline", baseline), ("run", run)):
+    for label, (table, _) in (("baseline", pair.baseline), ("run", pair.run)):
         for suffix, chosen in (("", ids), ("_lost", ids[lost])):
             rows = table.filter(
-                (pc.field("set") == name)
+                (pc.field("set") == pair.name)
                 & (pc.field("sample_index") >= 0)
                 & pc.field("problem_id").isin(pa.array(chosen.tolist(), pa.string()))
             )
@@ -285,8 +303,8 @@ def _named_alone(found: SetDiagnosis) -> str:
     more = f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
     seldom = sum(one.change is not Change.LOST for one in alone)
     return (
-        f" They are {', '.join(told[:_LISTED])}{more}; {seldom} were right too seldom to be lost "
-        "each by itself."
+        f" They are {', '.join(told[:_LISTED])}{more}; {seldom} of them were solved too rarely for "
+        "each to be named lost."
     )
 
 

@@ -340,8 +340,8 @@ class ComparedSet:
         return " and ".join(self.labels[key] for key in keys)
 
     def _tie(self, ways: Mapping[str, int]) -> str:
-        who = self.labels[next(iter(ways))] if len(ways) == 1 else "no run"
-        return f"{who}{' cannot' if len(ways) == 1 else ' can'} be told from {self._baseline}"
+        who = f"{self.labels[next(iter(ways))]} cannot" if len(ways) == 1 else "no run can"
+        return f"{who} be distinguished from {self._baseline}"
 
 
 _MOST_NAMED = 2

@@ -24,7 +24,7 @@ _NOT_SHOWN = frozenset({"name", "method", "seed", "notes"})
 """Settings that are columns already, or names of places."""
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A value with its 95% interval, and its difference to the baseline with its own.
 
     Fractions, seconds, counts or texts, as the column says; None: not known. ``detail`` says more.
@@ -46,18 +46,18 @@ class Cell(NamedTuple):
         return cells or None
 
 
-UNKNOWN = Cell()
+UNKNOWN = TableCell()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TableColumn:
     """A column under the heading ``group``, cells by line; ``word`` names what its "?" explains."""
 
     key: str
     title: str
     group: str
     kind: Kind
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, TableCell]
     word: str
 
 
@@ -103,7 +103,7 @@ def run_table(data: ReportData) -> dict[str, Any]:
     }
 
 
-def table_columns(data: ReportData) -> list[Column]:
+def table_columns(data: ReportData) -> list[TableColumn]:
     """All columns; one that is known of no line has no cells."""
     scores = [column for name in data.comparison for column in _score_columns(data, name)]
     return [*scores, *_cost_columns(data), *_facts(data), *_settings(data)]
@@ -130,7 +130,7 @@ def _against(data: ReportData) -> str:
     return ", ".join(f"{label} {where_of(name)}" for name, label in labels.items())
 
 
-def _score_columns(data: ReportData, name: str) -> Iterator[Column]:
+def _score_columns(data: ReportData, name: str) -> Iterator[TableColumn]:
     rows = data.comparison[name]
     samples = min(data.run(row.run).scores[name].samples for row in rows)
     titles = {"greedy": "first try", "mean": f"mean@{samples}"}
@@ -143,13 +143,13 @@ def _score_columns(data: ReportData, name: str) -> Iterator[Column]:
     sets = {run.key: (run.evaluation or {}).get("sets", {}).get(name, {}) for run in data.runs}
     for metric, (title, kind) in _EVALUATED.items():
         values = {
-            key: Cell(summary.get(metric), detail=_null(summary, metric))
+            key: TableCell(summary.get(metric), detail=_null(summary, metric))
             for key, summary in sets.items()
         }
         yield _column(data, f"{name}/{metric}", (group, title), kind, values, metric)
     for change in ("lost", "gained"):
         values = {
-            key: Cell(float(document["sets"][name]["counts"][change]))
+            key: TableCell(float(document["sets"][name]["counts"][change]))
             for key, document in data.diagnoses.items()
             if name in document["sets"]
         }
@@ -157,10 +157,11 @@ def _score_columns(data: ReportData, name: str) -> Iterator[Column]:
         yield _column(data, f"{name}/{change}", (group, title), "count", values, change)
 
 
-def _compared(row: ComparisonRow) -> Cell:
+def _compared(row: ComparisonRow) -> TableCell:
     apart = row.difference
-    differences = (None, None, None) if apart is None else (apart.mean, apart.lo, apart.hi)
-    return Cell(row.value, row.lo, row.hi, *differences)
+    if apart is None:
+        return TableCell(row.value, row.lo, row.hi)
+    return TableCell(row.value, row.lo, row.hi, apart.mean, apart.lo, apart.hi)
 
 
 _EVALUATED: Mapping[str, tuple[str, Kind]] = {
@@ -182,9 +183,9 @@ def _column(
     key: str,
     heading: tuple[str, str],
     kind: Kind,
-    cells: Mapping[str, Cell],
+    cells: Mapping[str, TableCell],
     word: str = "",
-) -> Column:
+) -> TableColumn:
     """A column; the lines of seeds have means if it has a ``word``, else texts."""
     over = {
         group.key: _over_seeds(group, cells, kind) if word else _joined(group, cells)
@@ -193,36 +194,39 @@ def _column(
     every = {**cells, **over}
     if all(cell.value in (None, "") for cell in every.values()):
         every = {}
-    return Column(key=key, group=heading[0], title=heading[1], kind=kind, cells=every, word=word)
+    return TableColumn(
+        key=key, group=heading[0], title=heading[1], kind=kind, cells=every, word=word
+    )
 
 
 _BOUNDS = {"percent": (0.0, 1.0), "number": (1.0, inf)}
 """Of means; counts and seconds are not negative."""
 
 
-def _over_seeds(group: SeedGroup, cells: Mapping[str, Cell], kind: Kind) -> Cell:
+def _over_seeds(group: SeedGroup, cells: Mapping[str, TableCell], kind: Kind) -> TableCell:
     """The mean of the seeds' values and of their differences, with t-intervals over seeds."""
     of = [cells.get(key, UNKNOWN) for key in group.runs]
     known = [one.value for one in of if isinstance(one.value, int | float)]
     if len(known) < len(of):
         return UNKNOWN
-    mean, none = mean_over_seeds(known), (None, None)
-    ends = mean.interval(_BOUNDS.get(kind, (0.0, inf))) or none
+    mean = mean_over_seeds(known)
+    low, high = mean.interval(_BOUNDS.get(kind, (0.0, inf))) or (None, None)
     apart = [one.difference for one in of if one.difference is not None]
     if len(apart) < len(of):
-        return Cell(mean.mean, *ends)
+        return TableCell(mean.mean, low, high)
     difference = mean_over_seeds(apart)
-    return Cell(mean.mean, *ends, difference.mean, *(difference.interval() or none))
+    ends = difference.interval() or (None, None)
+    return TableCell(mean.mean, low, high, difference.mean, *ends)
 
 
-def _joined(group: SeedGroup, cells: Mapping[str, Cell]) -> Cell:
+def _joined(group: SeedGroup, cells: Mapping[str, TableCell]) -> TableCell:
     """The value of seeds that all have it; else all of them, as a text."""
     of = list(dict.fromkeys(cells[key].value for key in group.runs if key in cells))
     texts = (str(one) for one in of if one is not None)
-    return Cell(of[0] if len(of) == 1 else ", ".join(texts))
+    return TableCell(of[0] if len(of) == 1 else ", ".join(texts))
 
 
-def _cost_columns(data: ReportData) -> Iterator[Column]:
+def _cost_columns(data: ReportData) -> Iterator[TableColumn]:
     costs = {run.key: run_cost(run.path, run.recipe) for run in data.runs}
     kinds: dict[str, tuple[str, Kind]] = {
         "seconds": ("time", "duration"),
@@ -231,7 +235,7 @@ def _cost_columns(data: ReportData) -> Iterator[Column]:
     }
     for what, (title, kind) in kinds.items():
         values = {
-            key: Cell(getattr(cost, what) or None, detail=_by_stage(cost, what) or None)
+            key: TableCell(getattr(cost, what) or None, detail=_by_stage(cost, what) or None)
             for key, cost in costs.items()
         }
         heading = ("cost, all stages", title)
@@ -249,10 +253,10 @@ def _by_stage(cost: RunCost, what: str) -> str:
     return ", ".join(told)
 
 
-def _facts(data: ReportData) -> Iterator[Column]:
+def _facts(data: ReportData) -> Iterator[TableColumn]:
     facts = {run.key: _facts_of(run) for run in data.runs}
     for title in next(iter(facts.values()), {}):
-        values = {key: Cell(of[title]) for key, of in facts.items()}
+        values = {key: TableCell(of[title]) for key, of in facts.items()}
         kind: Kind = "count" if title in ("seed", "steps", "samples a problem") else "text"
         yield _column(data, f"run/{title.replace(' ', '_')}", ("run", title), kind, values)
 
@@ -279,9 +283,9 @@ def _place_of(path: Path) -> str:
     return str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)
 
 
-def _settings(data: ReportData) -> Iterator[Column]:
+def _settings(data: ReportData) -> Iterator[TableColumn]:
     for key, of_runs in differing_settings(data.runs).items():
-        values = {run: Cell(with_code_points(text)) for run, text in of_runs.items()}
+        values = {run: TableCell(with_code_points(text)) for run, text in of_runs.items()}
         yield _column(data, f"setting/{key}", ("settings that differ", key), "text", values)
 
 

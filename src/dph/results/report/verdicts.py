@@ -80,10 +80,10 @@ class RunVerdict:
         if not self._compared:
             texts.append(f"nothing to compare with {self.baseline}")
         elif not self.is_told_apart:
-            texts.append(f"cannot be told from {self.baseline} {_and(self.sets)}")
+            texts.append(f"cannot be distinguished from {self.baseline} {_and(self.sets)}")
             bounds = (bound for one in self._compared for bound in (one.of.lo, one.of.hi))
             widest = 100 * max(map(abs, bounds))
-            texts.append(f"every difference lies within {widest:.1f} points")
+            texts.append(f"every difference is within {widest:.1f} points")
         else:
             texts += [self._metric(metric) for metric in self._metrics]
             texts += [*self._reach(), self._ways()]
