@@ -1,4 +1,7 @@
-"""Finished pieces of a long job, kept until the whole is written: a kill costs one piece."""
+"""Finished pieces of a long job, kept until the whole is written: a kill costs one piece.
+
+The whole may be a parquet file that carries the digest of its inputs.
+"""
 
 import logging
 import shutil
@@ -12,7 +15,13 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dph._base.files.atomic import atomic_file, make_directory, read_json, write_json
+from dph._base.files.atomic import (
+    atomic_file,
+    atomic_path,
+    make_directory,
+    read_json,
+    write_json,
+)
 from dph.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -135,3 +144,44 @@ class TableParts(Parts):
                 found(chunk, table)
             tables.append(table)
         return tables
+
+
+_DIGEST, _SCHEMA = b"dph.digest", b"dph.schema"
+
+
+def write_table(
+    path: Path,
+    table: pa.Table,
+    *,
+    digest: str,
+    schema: int | None = None,
+    rows_a_group: int | None = None,
+) -> None:
+    """Write ``table`` whole or not at all, with the digest of its inputs and a schema number."""
+    marks = {_DIGEST: digest} | ({} if schema is None else {_SCHEMA: str(schema)})
+    with atomic_path(path) as temporary:
+        marked = table.combine_chunks().replace_schema_metadata(marks)
+        pq.write_table(marked, temporary, compression="zstd", row_group_size=rows_a_group)
+
+
+def digest_of(path: Path) -> str | None:
+    """The digest of a table, '' if it has none; None if there is no such file."""
+    if not path.exists():
+        return None
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{path} is damaged: {error}; remove it to make it again") from error
+    return str(metadata.get(_DIGEST, b"").decode())
+
+
+def read_table(path: Path, *, schema: int) -> pa.Table:
+    """The table of a file with this schema number."""
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{path} is damaged: {error}") from error
+    found = (table.schema.metadata or {}).get(_SCHEMA, b"none").decode()
+    if found != str(schema):
+        raise DataError(f"{path} has schema {found}, this version of dph reads {schema}")
+    return table

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from dph._base.files import atomic_path, make_directory
-from dph._base.files.parts import TableParts
+from dph._base.files import make_directory
+from dph._base.files.parts import TableParts, digest_of, write_table
 from dph._base.import_path import code_fingerprint
 from dph.errors import DataError, SettingsError
 from dph.model.sampler.base import SampleRequest
@@ -28,8 +27,7 @@ from dph.runs.evaluate.samples_file import (
     GREEDY_INDEX,
     ROWS_A_GROUP,
     SAMPLES,
-    SCHEMA,
-    VERSION,
+    TOKENS_SCHEMA,
     read_samples,
     samples_digest,
     samples_table,
@@ -192,7 +190,6 @@ TOKENS = pa.schema(
         ("entropy", pa.list_(pa.float32())),
     ]
 )
-_DIGEST = b"dph.digest"
 
 Compare = Callable[..., "list[ComparedTokens]"]
 """Compares policy and base at each token of prompts and completions.
@@ -227,7 +224,7 @@ def keep_token_details(
     with the chunk at which it was killed. Tokens of tools' results have no values: the policy read
     them and wrote others.
     """
-    if path.exists() and (pq.read_schema(path).metadata or {}).get(_DIGEST) == digest.encode():
+    if digest_of(path) == digest:
         return
     graded = {row[:3]: row[3] for row in _texts(samples_table) if row[2] < samples}
     parts = TableParts(path.with_name(f"{path.stem}.partial"), digest=digest)
@@ -248,7 +245,8 @@ def keep_token_details(
             "rounding; they are left out",
             *(same.count(False), len(same)),
         )
-    _write(path, whole.filter(pa.array(same, pa.bool_())).select(TOKENS.names), digest=digest)
+    kept = whole.filter(pa.array(same, pa.bool_())).select(TOKENS.names)
+    write_table(path, kept, digest=digest, schema=TOKENS_SCHEMA, rows_a_group=ROWS_A_GROUP)
     parts.remove()
 
 
@@ -317,12 +315,3 @@ def _texts(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """Set, problem, index and text of every row."""
     names = ("set", "problem_id", "sample_index", "text")
     return zip(*(table[name].to_pylist() for name in names), strict=True)
-
-
-def _write(path: Path, table: pa.Table, *, digest: str) -> None:
-    schema = TOKENS.with_metadata({_DIGEST: digest.encode(), VERSION: str(SCHEMA).encode()})
-    # Laid out again, so that the bytes do not depend on which pieces came from a file.
-    columns = table.cast(TOKENS).combine_chunks().columns
-    with atomic_path(path) as temporary:
-        whole = pa.Table.from_arrays(columns, schema=schema)
-        pq.write_table(whole, temporary, compression="zstd", row_group_size=ROWS_A_GROUP)
