@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph._base.files import write_json, write_text
+from dph._base.files.parts import write_table
 from dph.recipe import resolve_recipe, save_recipe
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.runs.directory import TOKENS_FILE
 from dph.runs.evaluate.evaluate import TOKENS
 from dph.runs.evaluate.samples_file import (
-    SCHEMA,
-    VERSION,
+    TOKENS_SCHEMA,
     comparable_scores,
     samples_table,
     write_samples,
@@ -136,8 +136,8 @@ def write_tokens(run):
         if row["sample_index"] == -1 and row["problem_id"] != HOSTILE_ID
         for pieces in [re.findall(r"\s*\S+", row["text"])]
     ]
-    schema = TOKENS.with_metadata({VERSION: str(SCHEMA).encode()})
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), run / TOKENS_FILE)
+    table = pa.Table.from_pylist(rows, schema=TOKENS)
+    write_table(run / TOKENS_FILE, table, digest="", schema=TOKENS_SCHEMA)
 
 
 def answers(name, problem_id, method, samples, seed):
