@@ -245,7 +245,9 @@ def keep_token_details(
             "rounding; they are left out",
             *(same.count(False), len(same)),
         )
-    kept = whole.filter(pa.array(same, pa.bool_())).select(TOKENS.names)
+    # Laid out again, so that the bytes do not depend on which pieces came from a file.
+    kept = whole.filter(pa.array(same, pa.bool_())).select(TOKENS.names).cast(TOKENS)
+    kept = pa.Table.from_arrays(kept.combine_chunks().columns, schema=TOKENS)
     write_table(path, kept, digest=digest, schema=TOKENS_SCHEMA, rows_a_group=ROWS_A_GROUP)
     parts.remove()
 
