@@ -251,13 +251,13 @@ def _not_in_all(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
         if not common:
             ids = ", ".join(f"{label} has {ids[0]!r}" for label, ids in of.items())
             raise DataError(f"set {name!r}: no problem is in all files: {ids}")
-        if alone := [one for one in every if one not in common]:
+        if lacking := [one for one in every if one not in common]:
             logger.warning(
                 "set %r: %d of %d problems are left out, since not all files have them, for "
                 "example %r",
-                *(name, len(alone), len(every), alone[0]),
+                *(name, len(lacking), len(every), lacking[0]),
             )
-            found[name] = alone
+            found[name] = lacking
     return found
 
 

@@ -32,7 +32,7 @@ class SetScores:
 
     ``greedy`` is None when no greedy answer was asked for. ``shares`` are the styles of all
     samples (not of the greedy answers), right or wrong; empty without a style classifier.
-    ``cut_off`` is the share of all samples that ended at ``max_tokens``; None where it is not
+    ``cut_off`` is the share of all samples that ended at ``max_tokens``; None if it is not
     known. ``counts`` are the samples of each problem if their numbers differ: the rest of a row
     is padding. ``bad_gold`` are the problems that could not be graded, which have no scores.
     """
