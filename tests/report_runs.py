@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph._base.files import write_json, write_text
-from dph._base.files.parts import write_table
 from dph.recipe import resolve_recipe, save_recipe
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.runs.directory import TOKENS_FILE
@@ -20,6 +19,7 @@ from dph.runs.evaluate.samples_file import (
     write_samples,
 )
 from dph.runs.evaluate.scores import evaluation_document
+from dph.runs.evaluate.tables import write_table
 
 SAMPLES = 8
 STYLES = ("plain", "cte", "nested")

@@ -1,7 +1,4 @@
-"""Finished pieces of a long job, kept until the whole is written: a kill costs one piece.
-
-The whole may be a parquet file that carries the digest of its inputs.
-"""
+"""Finished pieces of a long job, kept until the whole is written: a kill costs one piece."""
 
 import logging
 import shutil
@@ -15,13 +12,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dph._base.files.atomic import (
-    atomic_file,
-    atomic_path,
-    make_directory,
-    read_json,
-    write_json,
-)
+from dph._base.files.atomic import atomic_file, make_directory, read_json, write_json
 from dph.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -58,7 +49,6 @@ class Parts:
         make_directory(directory.parent)
 
     def path(self, index: int) -> Path:
-        """Path of part ``index``, whether it exists or not."""
         return self._directory / f"{index:06d}{self._suffix}"
 
     @contextmanager
@@ -71,7 +61,6 @@ class Parts:
             yield temporary
 
     def remove(self) -> None:
-        """Remove all pieces; the whole is written."""
         if self._directory.exists():
             shutil.rmtree(self._directory)
 
@@ -119,7 +108,6 @@ class TableParts(Parts):
             return None
 
     def write(self, index: int, table: pa.Table) -> None:
-        """Keep the piece ``index``; with the first one the directory appears."""
         with self.writing(index) as path:
             pq.write_table(table, path, compression="zstd")
 
@@ -130,10 +118,7 @@ class TableParts(Parts):
         *,
         found: Callable[[T, pa.Table], None] | None = None,
     ) -> list[pa.Table]:
-        """The table of every chunk: read if an earlier call finished it, else made and kept.
-
-        ``found`` is told of those that are read.
-        """
+        """The table of every chunk: read if an earlier call finished it, else made and kept."""
         tables = []
         for index, chunk in enumerate(chunks):
             table = self.read(index)
@@ -144,44 +129,3 @@ class TableParts(Parts):
                 found(chunk, table)
             tables.append(table)
         return tables
-
-
-_DIGEST, _SCHEMA = b"dph.digest", b"dph.schema"
-
-
-def write_table(
-    path: Path,
-    table: pa.Table,
-    *,
-    digest: str,
-    schema: int | None = None,
-    rows_a_group: int | None = None,
-) -> None:
-    """Write ``table`` whole or not at all, with the digest of its inputs and a schema number."""
-    marks = {_DIGEST: digest} | ({} if schema is None else {_SCHEMA: str(schema)})
-    with atomic_path(path) as temporary:
-        marked = table.combine_chunks().replace_schema_metadata(marks)
-        pq.write_table(marked, temporary, compression="zstd", row_group_size=rows_a_group)
-
-
-def digest_of(path: Path) -> str | None:
-    """The digest of a table, '' if it has none; None if there is no such file."""
-    if not path.exists():
-        return None
-    try:
-        metadata = pq.read_schema(path).metadata or {}
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path} is damaged: {error}; remove it to make it again") from error
-    return str(metadata.get(_DIGEST, b"").decode())
-
-
-def read_table(path: Path, *, schema: int) -> pa.Table:
-    """The table of a file with this schema number."""
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path} is damaged: {error}") from error
-    found = (table.schema.metadata or {}).get(_SCHEMA, b"none").decode()
-    if found != str(schema):
-        raise DataError(f"{path} has schema {found}, this version of dph reads {schema}")
-    return table

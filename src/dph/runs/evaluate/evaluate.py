@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dph._base.files import make_directory
-from dph._base.files.parts import TableParts, digest_of, write_table
+from dph._base.files.parts import TableParts
 from dph._base.import_path import code_fingerprint
 from dph.errors import DataError, SettingsError
 from dph.model.sampler.base import SampleRequest
@@ -33,6 +33,7 @@ from dph.runs.evaluate.samples_file import (
     samples_table,
     write_samples,
 )
+from dph.runs.evaluate.tables import digest_of, write_table
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers.base import verifier_identity
 

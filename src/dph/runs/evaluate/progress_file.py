@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dph._base.files.parts import digest_of, read_table, write_table
 from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
 from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores, set_summary
+from dph.runs.evaluate.tables import digest_of, read_table, write_table
 
 _WEIGHTS = {
     "entropy": "compared_tokens",

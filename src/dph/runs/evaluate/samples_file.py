@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Int
 
-from dph._base.files.parts import digest_of, read_table, write_table
 from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
 from dph.runs.directory import SAMPLES as SAMPLES_NAME
 from dph.runs.evaluate.answers.read import answer_files, by_sets, read_answers
 from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores
+from dph.runs.evaluate.tables import digest_of, read_table, write_table
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, Int
 
 from dph._base.files import read_json
-from dph._base.files.parts import digest_of, read_table, write_table
 from dph.errors import DataError
 from dph.recipe import recipe_digest
 from dph.records import Problem
@@ -23,6 +22,7 @@ from dph.runs.evaluate.metrics import (
     require_k_fits,
     retention,
 )
+from dph.runs.evaluate.tables import digest_of, read_table, write_table
 from dph.tasks.problems import problem_columns, problem_of_columns, problems_fingerprint
 
 
