@@ -15,13 +15,13 @@ from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.runs.directory import TOKENS_FILE
 from dph.runs.evaluate.evaluate import TOKENS
 from dph.runs.evaluate.samples_file import (
-    SCHEMA,
-    VERSION,
+    TOKENS_SCHEMA,
     comparable_scores,
     samples_table,
     write_samples,
 )
 from dph.runs.evaluate.scores import evaluation_document
+from dph.runs.evaluate.tables import write_table
 
 SAMPLES = 8
 STYLES = ("plain", "cte", "nested")
@@ -138,8 +138,8 @@ def write_tokens(run):
         if row["sample_index"] == -1 and row["problem_id"] != HOSTILE_ID
         for pieces in [re.findall(r"\s*\S+", row["text"])]
     ]
-    schema = TOKENS.with_metadata({VERSION: str(SCHEMA).encode()})
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), run / TOKENS_FILE)
+    table = pa.Table.from_pylist(rows, schema=TOKENS)
+    write_table(run / TOKENS_FILE, table, digest="", schema=TOKENS_SCHEMA)
 
 
 def answers(name, problem_id, method, samples, seed):

@@ -48,7 +48,7 @@ def test_with_nothing_said_it_is_the_papers_forward_kl_and_the_engines_own_surro
     (anchor,) = objective.anchors.values()
     assert (anchor.divergence, anchor.weight) == ("forward_kl", 0.01)
     assert "surrogate" not in objective.model_fields_set
-    assert engine_objective({}, beside={"eta": 0.3}).anchors["rehearsal"].weight == 0.3
+    assert engine_objective({}, short={"eta": 0.3}).anchors["rehearsal"].weight == 0.3
 
 
 def test_a_table_is_the_whole_objective():
@@ -56,7 +56,7 @@ def test_a_table_is_the_whole_objective():
 
 
 def test_short_names_may_stand_beside_it():
-    objective = engine_objective({"clip_low": 0.1}, beside={"eta": 0.3, "alpha": None})
+    objective = engine_objective({"clip_low": 0.1}, short={"eta": 0.3, "alpha": None})
     assert objective.surrogate.parameters["clip_low"] == 0.1
     assert objective.anchors["rehearsal"].divergence == "forward_kl"
 
@@ -64,11 +64,11 @@ def test_short_names_may_stand_beside_it():
 @pytest.mark.parametrize(
     ("given", "more", "message"),
     [
-        ({"eta": 0.1}, {"beside": {"eta": 0.2}}, r"rehearsal.weight is 0.1, and also 0.2"),
-        (None, {"beside": {"eta": -1.0}}, r"^eta: Input should be greater .*, got -1.0"),
-        (None, {"beside": {"eta": float("nan")}}, r"^eta: .*got nan"),
-        (None, {"beside": {"divergence": "alpha", "alpha": 1.0}}, r"^alpha: .*got 1.0"),
-        (None, {"beside": {"divergence": "none"}}, r"eta=0.01 needs a divergence"),
+        ({"eta": 0.1}, {"short": {"eta": 0.2}}, r"rehearsal.weight is 0.1, and also 0.2"),
+        (None, {"short": {"eta": -1.0}}, r"^eta: Input should be greater .*, got -1.0"),
+        (None, {"short": {"eta": float("nan")}}, r"^eta: .*got nan"),
+        (None, {"short": {"divergence": "alpha", "alpha": 1.0}}, r"^alpha: .*got 1.0"),
+        (None, {"short": {"divergence": "none"}}, r"eta=0.01 needs a divergence"),
         (None, {"method": "dhp"}, r"method must be one of grpo, .*, got 'dhp'"),
         ({"etha": 0.1}, {}, r"etha: Extra inputs"),
         ("{'eta': 0.1}", {}, r"objective is not JSON"),
@@ -84,6 +84,6 @@ def test_what_is_wrong_is_named_with_its_value(given, more, message):
 
 def test_shaped_rewards_beside_an_advantage_that_counts_are_refused_in_every_engine():
     with pytest.raises(SettingsError, match=r"overlong_buffer = 0.2 makes .*'maxrl' counts right"):
-        engine_objective(None, method="maxrl", beside={"overlong_buffer": 0.2})
+        engine_objective(None, method="maxrl", short={"overlong_buffer": 0.2})
     unharmed = {"overlong_buffer": 0.2, "overlong_penalty": 0.0}
-    assert engine_objective(None, method="maxrl", beside=unharmed).overlong_buffer == 0.2
+    assert engine_objective(None, method="maxrl", short=unharmed).overlong_buffer == 0.2

@@ -20,7 +20,7 @@ def engine_objective(
     given: Mapping[str, Any] | str | None,
     *,
     method: str | None = None,
-    beside: Mapping[str, Any] | None = None,
+    short: Mapping[str, Any] | None = None,
 ) -> ObjectiveSettings:
     """The settings of the loss.
 
@@ -28,10 +28,10 @@ def engine_objective(
         given: the section as a table, as JSON text, or the path of a recipe that has it. It is
             the whole objective: without it, and without a method, ``DEFAULT`` is.
         method: a named method, whose settings ``given`` overrides.
-        beside: keys of the section from outside it, mostly short names (``eta``); None is "not
+        short: keys of the section from outside it, mostly short names (``eta``); None is "not
             given".
     """
-    flat = {name: value for name, value in (beside or {}).items() if value is not None}
+    flat = {name: value for name, value in (short or {}).items() if value is not None}
     try:
         if not given and method is None:
             return ObjectiveSettings.model_validate({**DEFAULT, **flat})
@@ -79,7 +79,7 @@ def _objective_table(
 def _under(table: Mapping[str, Any], method: str | None) -> Mapping[str, Any]:
     """Defaults for ``table``."""
     if method is None:
-        # ``eta`` alone is the weight of some divergence: of the one that DEFAULT names.
+        # Only ``eta`` is the weight of the divergence that DEFAULT names.
         anchors = table.get("anchors")
         named = isinstance(anchors, Mapping) and REHEARSAL in anchors
         default = {"divergence": DEFAULT["divergence"]}

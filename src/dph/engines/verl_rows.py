@@ -133,7 +133,7 @@ _REFUSED = {
     ),
     "train.problems_per_step": Row(
         never=(0,),
-        why=f"a step of verl begins with new answers; {_OWN} train on stored ones alone",
+        why=f"a step of verl begins with new answers; {_OWN} train only on stored ones",
     ),
     "train.shared_prompts": Row(
         only=("auto",), why=f"it computes rows in its own way; {_OWN} share prompts"

@@ -107,7 +107,6 @@ class TableParts(Parts):
             return None
 
     def write(self, index: int, table: pa.Table) -> None:
-        """Keep the piece ``index``; with the first one the directory appears."""
         with self.writing(index) as path:
             pq.write_table(table, path, compression="zstd")
 
@@ -118,10 +117,7 @@ class TableParts(Parts):
         *,
         found: Callable[[T, pa.Table], None] | None = None,
     ) -> list[pa.Table]:
-        """The table of every chunk: read if an earlier call finished it, else made and kept.
-
-        ``found`` is told of those that are read.
-        """
+        """The table of every chunk: read if an earlier call finished it, else made and kept."""
         tables = []
         for index, chunk in enumerate(chunks):
             table = self.read(index)

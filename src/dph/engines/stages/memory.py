@@ -5,7 +5,7 @@ from dph.runs.memory import Load, MemoryEstimate, ModelShape, activations
 
 _OF_A_LOGIT = 10
 """Bytes of a logit in verl's log-probs by torch, measured: in bfloat16, its row in float32, and the
-gradients. flash-attn's cross entropy, where it is installed, takes less than half."""
+gradients. flash-attn's cross entropy, if installed, takes less than half."""
 
 
 def estimate_per_gpu(
@@ -21,7 +21,7 @@ def estimate_per_gpu(
     gpus = recipe.verl.nodes * recipe.verl.gpus
     narrow = recipe.model.dtype == "bfloat16"
     width, layer = 2 if narrow else 4, shape.matrices / shape.layers
-    if narrow:  # FSDP narrows the weights, and so whatever passes from layer to layer
+    if narrow:  # FSDP narrows the weights, and so the activations between layers
         model = recipe.model.model_copy(update={"weights": "bfloat16"})
         recipe = recipe.model_copy(update={"model": model})
     share = shape.parameters / gpus

@@ -212,7 +212,7 @@ _PATIENCE = 10.0
 _TAIL = 20000
 """Characters at the end of a log in which the reason of a failure is looked for."""
 _RAISED = re.compile(r"(?:[(\[][^)\]]*[)\]]:? *)*((?:\w+\.)*\w*(?:Error|Exception)(?:: .*)?)$")
-"""The last line of a traceback, whatever process a launcher names before it."""
+"""The last line of a traceback, also after the name of a process that a launcher puts first."""
 
 
 def run_command(command: Command, *, log: Path, watch: Callable[[], None] = lambda: None) -> None:
@@ -252,7 +252,7 @@ def _signal(group: int, which: signal.Signals) -> None:
 
 
 def _reason(log: Path, code: int) -> str:
-    """Message of a child of this package; else the first error of a traceback, or the last line.
+    """Message of a child of this package, the first error of a traceback, or the last line.
 
     Of several processes one fails first and the launcher last.
     """

@@ -21,7 +21,7 @@ from dph.runs.objective import make_objective
 
 logger = logging.getLogger(__name__)
 
-_BESIDE = (*SHORTHAND, "dynamic_sampling")
+_SHORT_NAMES = (*SHORTHAND, "dynamic_sampling")
 """Fields of ``DPHConfig`` that are keys of the objective."""
 
 
@@ -106,7 +106,7 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
             given = given.model_dump(exclude_unset=True, exclude_none=True)
         try:
             return engine_objective(
-                given, method=self.method, beside={n: getattr(self, n) for n in _BESIDE}
+                given, method=self.method, short={n: getattr(self, n) for n in _SHORT_NAMES}
             )
         except SettingsError as error:
             raise SettingsError(f"DPHConfig: {error}") from error
@@ -166,7 +166,7 @@ _DEFAULTS = {field.name: field.default for field in fields(GRPOConfig)}
 DEFINITION = (
     "the definition form needs the initial policy's log-probs of every new sample in the loss, "
     "which TRL gives to its own KL term only; `dph train` (method dph_js_definition) can. "
-    "Its stored half alone is not a divergence; use divergence='jensen_shannon'"
+    "Only its stored half is not a divergence; use divergence='jensen_shannon'"
 )
 
 

@@ -51,7 +51,7 @@ _RETAINED = ("keep", "keep_null", "explore", "explore_null")
 
 @dataclass(frozen=True, slots=True)
 class TrainerSampler:
-    """Draws with the generation of a trainer: vLLM where that has it, else transformers'.
+    """Draws with the generation of a trainer: vLLM if it has that, otherwise transformers'.
 
     Its log-probs are not kept. The random numbers are not a sample's own as in ``TorchSampler``:
     they depend on the seed and on what else is in the batch, and with vLLM on its state.
@@ -160,7 +160,7 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
     ``dph compare`` and ``dph diagnose``: ``base/`` before training, and the newest measurement.
 
     Answers are drawn by this package's sampler (the same as of ``dph evaluate`` with the same seed
-    and settings, to the bit on a CPU), or by the trainer's own generation where that samples with
+    and settings, to the bit on a CPU), or by the trainer's own generation if that samples with
     vLLM, shards its weights or shapes its distributions further (top_k, min_p, ...), or this
     package cannot draw from the model. Training is the same to the bit as without the callback,
     unless vLLM shares its random state.

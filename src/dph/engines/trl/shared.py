@@ -51,7 +51,7 @@ def refuse_trainer(trainer: Any) -> None:
         (getattr(model, "is_quantized", False), "quantized weights", "not tested"),
         (not isinstance(tokenizer, PreTrainedTokenizerBase), type(tokenizer).__name__, "only text"),
         (trainer.aux_loss_enabled, "the loss of routers", "set router_aux_loss_coef=0.0"),
-        (kinds, f"peft_config of {', '.join(sorted(kinds))}", "of adapters, LoRA alone"),
+        (kinds, f"peft_config of {', '.join(sorted(kinds))}", "of adapters, only LoRA"),
     ):
         if refused:
             raise _refused(what, reason)
@@ -129,7 +129,7 @@ def _entropy(trained: bool, table: Tensor, _: slice) -> Tensor:
 def _recompute_packed(model: Any) -> None:
     """Let checkpointed layers attend in their second forward as in their first."""
     again = {"use_reentrant": False, "context_fn": checkpoint_contexts}
-    for module in model.modules():  # every time: TRL sets it anew after a rollout
+    for module in model.modules():  # every time: TRL sets it again after a rollout
         if function := getattr(module, "_gradient_checkpointing_func", None):
             module._gradient_checkpointing_func = partial(function, **again)
 

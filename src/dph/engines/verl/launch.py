@@ -1,4 +1,4 @@
-"""Start verl with a trainer of ours: the checks of its own entry point, then its task runner."""
+"""Start verl with a trainer of ours: the checks of verl's entry point, then its task runner."""
 
 import logging
 import os

@@ -282,14 +282,7 @@ class _Drawn:
     samples: list[RehearsalSample]
     sources: list[int]
     used: list[bool]
-
-    def of(self, source: int) -> StoredRows:
-        rows = [row for row, found in enumerate(self.sources) if found == source]
-        samples = [self.samples[row] for row in rows]
-        return StoredRows(
-            lengths=[len(s.prompt_ids) + len(s.completion_ids) for s in samples],
-            filling=sum(not self.used[row] for row in rows),
-        )
+    anchors: list[StoredRows]
 
 
 class MixingActors:
@@ -339,17 +332,20 @@ class MixingActors:
         samples: list[RehearsalSample] = []
         sources: list[int] = []
         used: list[bool] = []
+        anchors: list[StoredRows] = []
         for source, (name, anchor) in enumerate(settings.objective.active_anchors.items(), start=1):
             stored, count = self._stores[name], settings.rehearsal_per_step
             drawn = stored_of_step(stored, anchor, self._step(), count=count, seed=settings.seed)
-            shortest = min(drawn, key=lambda s: len(s.prompt_ids) + len(s.completion_ids))
+            shortest = min(drawn, key=_tokens)
             filling = filled(len(drawn), cells, multiple=multiple) - len(drawn)
-            samples += [*drawn, *[shortest] * filling]
+            rows = [*drawn, *[shortest] * filling]
+            anchors.append(StoredRows(lengths=list(map(_tokens, rows)), filling=filling))
+            samples += rows
             sources += [source] * (len(drawn) + filling)
             used += [True] * len(drawn) + [False] * filling
         # "<uid>_<session>_<index>": the form of all of verl's keys.
         keys = [f"{uuid4().hex}_{i}_0" for i in range(len(samples))]
-        return _Drawn(keys=keys, samples=samples, sources=sources, used=used)
+        return _Drawn(keys=keys, samples=samples, sources=sources, used=used, anchors=anchors)
 
     def _mixed(self, batch: KVBatchMeta, drawn: _Drawn, cells: Cells) -> KVBatchMeta:
         partition, policy = batch.partition_id, len(batch)
@@ -359,9 +355,7 @@ class MixingActors:
         )["response_mask"]
         tokens = [int(row.sum()) for row in mask.unbind()]
         tokens += [length_of(sample) for sample in drawn.samples]
-        lengths = [len(s.prompt_ids) + len(s.completion_ids) for s in drawn.samples]
-        anchors = [drawn.of(source) for source in range(1, max(drawn.sources) + 1)]
-        layout = lay_out_all(policy, anchors, cells)
+        layout = lay_out_all(policy, drawn.anchors, cells)
         padding = [tag.get("is_padding", False) for tag in batch.tags]
         scales = row_scales(
             layout,
@@ -381,7 +375,7 @@ class MixingActors:
         tq.kv_batch_put(
             keys=batch.keys, partition_id=partition, fields=TensorDict(theirs, batch_size=policy)
         )
-        tags = [{"status": "success", "seq_len": length} for length in lengths]
+        tags = [{"status": "success", "seq_len": _tokens(sample)} for sample in drawn.samples]
         tq.kv_batch_put(keys=drawn.keys, partition_id=partition, fields=ours, tags=tags)
         keys, all_tags = [*batch.keys, *drawn.keys], [*batch.tags, *tags]
         return KVBatchMeta(
@@ -397,6 +391,10 @@ class MixingActors:
                 "dataloader_kwargs": {"shuffle": False},
             },
         )
+
+
+def _tokens(sample: RehearsalSample) -> int:
+    return len(sample.prompt_ids) + len(sample.completion_ids)
 
 
 def _columns(scales: RowScales) -> dict[str, torch.Tensor]:

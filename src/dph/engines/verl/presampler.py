@@ -58,7 +58,7 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
         require_free(self.dph.pool)
         with open_dict(config):
             config.trainer.v1.trainer_mode = "sync"
-            config.trainer.resume_mode = "disable"  # the initial policy, whatever lies around
+            config.trainer.resume_mode = "disable"  # the initial policy, even next to checkpoints
             config.algorithm.filter_groups.enable = False
             config.data.val_files = config.data.train_files
         super().__init__(config)

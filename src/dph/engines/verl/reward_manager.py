@@ -22,7 +22,7 @@ from dph.records import UNGRADED, Outcome, Problem, Verdict
 from dph.tasks.verifiers import make_verifier
 from dph.tasks.verifiers.base import Verifier
 
-# A verifier as verl's custom reward function, for runs that use nothing else of the package.
+# A verifier as verl's custom reward function, for runs that use no other part of the package.
 #
 # reward.custom_reward_function.path=pkg://dph.engines.verl.reward_manager
 # +reward.custom_reward_function.reward_kwargs.verifier=sql
@@ -53,7 +53,7 @@ def compute_score(
 
     Rows of ``dph convert`` bring everything that the verifier needs; of others it sees the ground
     truth, as ``ground_truth_field``, and the fields of ``extra_info``. Each process keeps its
-    verifier, with ``workers`` processes of its own.
+    verifier, with ``workers`` processes.
 
     Raises:
         SettingsError: there is no such verifier, or it cannot be used with verl.
@@ -117,7 +117,7 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
     As in the package's own loop, an answer that does not end in a stop token was cut off: it gets
     CUT_OFF and reward 0 without being graded. ``acc`` is the verifier's reward, ``score`` that
     plus the overlong penalty. What could not be graded has the outcome BAD_GOLD or CRASHED and
-    the score 0, which stands for nothing: the trainer leaves it out (``advantages``). The first of
+    the score 0, which means nothing: the trainer leaves it out (``advantages``). The first of
     each kind is logged.
     """
 

@@ -25,7 +25,7 @@ from dph.tasks.verifiers import Verifier, make_verifier
 
 S = TypeVar("S", bound=Section)
 
-_BESIDE = (*SHORTHAND, "reduction", "overlong_buffer", "overlong_penalty")
+_SHORT_NAMES = (*SHORTHAND, "reduction", "overlong_buffer", "overlong_penalty")
 """Keys of the group that are keys of the objective."""
 
 REFUSED_VERIFIERS = {
@@ -111,8 +111,8 @@ class LossSettings(SharedSettings):
         given = data.get("objective")
         if isinstance(given, ObjectiveSettings):
             given = given.model_dump(exclude_unset=True, exclude_none=True)
-        beside = {name: data.get(name) for name in _BESIDE}
-        objective = engine_objective(given, method=data.get("method"), beside=beside)
+        short = {name: data.get(name) for name in _SHORT_NAMES}
+        objective = engine_objective(given, method=data.get("method"), short=short)
         return {**data, "objective": objective}
 
 

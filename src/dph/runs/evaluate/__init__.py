@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dph._base.import_path import lazy_names
 
-# At once: otherwise whoever imports the module of that name puts it in the place of the function.
+# Not lazily: importing the module of that name would replace the function by the module.
 from dph.runs.evaluate.metrics import pass_at_k
 
 if TYPE_CHECKING:

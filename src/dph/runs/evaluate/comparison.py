@@ -82,7 +82,7 @@ class ComparisonRow:
     """One metric of one run on one set, and how far it is from the baseline's.
 
     ``difference`` (run - baseline, paired over problems) is None for the baseline itself. The
-    interval is ``exact`` where all problems have one value, else by the bootstrap.
+    interval is ``exact`` if all problems have one value, otherwise by the bootstrap.
     """
 
     set_name: str

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from dph._base.files import atomic_path, make_directory
+from dph._base.files import make_directory
 from dph._base.files.parts import TableParts
 from dph._base.import_path import code_fingerprint
 from dph.errors import DataError, SettingsError
@@ -28,13 +27,13 @@ from dph.runs.evaluate.samples_file import (
     GREEDY_INDEX,
     ROWS_A_GROUP,
     SAMPLES,
-    SCHEMA,
-    VERSION,
+    TOKENS_SCHEMA,
     read_samples,
     samples_digest,
     samples_table,
     write_samples,
 )
+from dph.runs.evaluate.tables import digest_of, write_table
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers.base import verifier_identity
 
@@ -192,7 +191,6 @@ TOKENS = pa.schema(
         ("entropy", pa.list_(pa.float32())),
     ]
 )
-_DIGEST = b"dph.digest"
 
 Compare = Callable[..., "list[ComparedTokens]"]
 """Compares policy and base at each token of prompts and completions.
@@ -227,7 +225,7 @@ def keep_token_details(
     with the chunk at which it was killed. Tokens of tools' results have no values: the policy read
     them and wrote others.
     """
-    if path.exists() and (pq.read_schema(path).metadata or {}).get(_DIGEST) == digest.encode():
+    if digest_of(path) == digest:
         return
     graded = {row[:3]: row[3] for row in _texts(samples_table) if row[2] < samples}
     parts = TableParts(path.with_name(f"{path.stem}.partial"), digest=digest)
@@ -248,7 +246,10 @@ def keep_token_details(
             "rounding; they are left out",
             *(same.count(False), len(same)),
         )
-    _write(path, whole.filter(pa.array(same, pa.bool_())).select(TOKENS.names), digest=digest)
+    # Laid out again, so that the bytes do not depend on which pieces came from a file.
+    kept = whole.filter(pa.array(same, pa.bool_())).select(TOKENS.names).cast(TOKENS)
+    kept = pa.Table.from_arrays(kept.combine_chunks().columns, schema=TOKENS)
+    write_table(path, kept, digest=digest, schema=TOKENS_SCHEMA, rows_a_group=ROWS_A_GROUP)
     parts.remove()
 
 
@@ -317,12 +318,3 @@ def _texts(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """Set, problem, index and text of every row."""
     names = ("set", "problem_id", "sample_index", "text")
     return zip(*(table[name].to_pylist() for name in names), strict=True)
-
-
-def _write(path: Path, table: pa.Table, *, digest: str) -> None:
-    schema = TOKENS.with_metadata({_DIGEST: digest.encode(), VERSION: str(SCHEMA).encode()})
-    # Laid out again, so that the bytes do not depend on which pieces came from a file.
-    columns = table.cast(TOKENS).combine_chunks().columns
-    with atomic_path(path) as temporary:
-        whole = pa.Table.from_arrays(columns, schema=schema)
-        pq.write_table(whole, temporary, compression="zstd", row_group_size=ROWS_A_GROUP)

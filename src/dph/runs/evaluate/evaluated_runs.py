@@ -249,7 +249,7 @@ def default_ks(scores: Scores) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOnSet:
-    """What a run kept of the baseline's abilities and ways of answering, on a set.
+    """Abilities and ways of answering that a run kept from the baseline, on a set.
 
     ``band`` is that of Pass@k at k = 1, 2, 4 ...; None for the baseline itself.
     """

@@ -187,7 +187,7 @@ class Band:
     def below(self) -> tuple[int, ...]:
         """The k at which the model is below the base.
 
-        One of them is wrong with a chance of at most 1 - ``level``. The smallest k that loses lies
+        One of them is wrong with a chance of at most 1 - ``level``. The smallest k that loses is
         between the first of ``not_above`` and the first of ``below``, among the k of the band.
         """
         return tuple(k for k, (_, high) in self.bounds.items() if high < 0)
@@ -290,7 +290,7 @@ def _distances(
     error: Float[np.ndarray, "ks"],
     drawn: Int[np.ndarray, "block problems"],
 ) -> Float[np.ndarray, "block ks"]:
-    """|t*| of every resample; infinite where it has no spread."""
+    """|t*| of every resample; infinite if it has no spread."""
     block, problems = drawn.shape
     places = (drawn + problems * np.arange(block)[:, None]).ravel()
     weights = np.bincount(places, minlength=drawn.size).reshape(drawn.shape) / problems
@@ -316,7 +316,7 @@ def _band(
     width: Float[np.ndarray, "ks"],
     level: float,
 ) -> Band:
-    """The mean -+ width; no difference of probabilities lies outside of -1 and 1."""
+    """The mean -+ width; no difference of probabilities is outside [-1, 1]."""
     low, high = np.maximum(mean - width, -1.0), np.minimum(mean + width, 1.0)
     pairs = zip(low.tolist(), high.tolist(), strict=True)
     return Band(bounds=dict(zip(apart, pairs, strict=True)), level=level)

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from dph._base.files import atomic_path
 from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
 from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores, set_summary
+from dph.runs.evaluate.tables import digest_of, read_table, write_table
 
 _WEIGHTS = {
     "entropy": "compared_tokens",
@@ -149,7 +148,6 @@ PROGRESS = pa.schema(
         ("stored_tokens", pa.int32()),
     ]
 )
-_DIGEST, _VERSION = b"dph.digest", b"dph.schema"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,37 +200,23 @@ def read_progress_file(path: Path) -> pa.Table:
     """The rows of a ``progress.parquet``; none if there is no such file."""
     if not path.exists():
         return PROGRESS.empty_table()
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path} is damaged: {error}") from error
-    version = (table.schema.metadata or {}).get(_VERSION, b"none").decode()
-    if version != str(SCHEMA) or not table.schema.equals(PROGRESS):
+    table = read_table(path, schema=SCHEMA)
+    if not table.schema.equals(PROGRESS):
         raise DataError(
-            f"{path} is not a progress file of schema {SCHEMA}: it has schema {version} and the "
-            f"columns {', '.join(table.column_names)}"
+            f"{path} is not a progress file: it has the columns {', '.join(table.column_names)}"
         )
     return table
 
 
 def progress_digest(path: Path) -> str | None:
-    """Digest of the settings behind a progress file; None if there is no such file."""
-    if not path.exists():
-        return None
-    try:
-        metadata = pq.read_schema(path).metadata or {}
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path} is damaged: {error}") from error
-    return str(metadata.get(_DIGEST, b"").decode())
+    return digest_of(path)
 
 
 def write_progress_file(path: Path, table: pa.Table, *, digest: str) -> None:
     """Write all rows, whole or not at all; ``digest`` is that of the measurement's settings."""
-    schema = PROGRESS.with_metadata({_DIGEST: digest.encode(), _VERSION: str(SCHEMA).encode()})
     # Maps that were read or filtered have other inner names, which the file would show.
-    again = pa.Table.from_pylist(table.to_pylist(), schema=schema)
-    with atomic_path(path) as temporary:
-        pq.write_table(again, temporary, compression="zstd")
+    again = pa.Table.from_pylist(table.to_pylist(), schema=PROGRESS)
+    write_table(path, again, digest=digest, schema=SCHEMA)
 
 
 def measured_steps(table: pa.Table) -> list[int]:

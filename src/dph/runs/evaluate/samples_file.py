@@ -16,28 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Int
 
-from dph._base.files import atomic_path
 from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
 from dph.runs.directory import SAMPLES as SAMPLES_NAME
 from dph.runs.evaluate.answers.read import answer_files, by_sets, read_answers
 from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores
-
-SCHEMA = 1
-VERSION = b"dph.schema"
-
-
-def read_token_details(path: Path) -> pa.Table:
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
-    version = (table.schema.metadata or {}).get(VERSION, b"none").decode()
-    if version != str(SCHEMA):
-        raise DataError(f"{path} has schema {version}, this version of dph reads {SCHEMA}")
-    return table
-
+from dph.runs.evaluate.tables import digest_of, read_table, write_table
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +46,6 @@ _MAY_BE_NULL = "style"
 _TEXTS = ("text", "reason")
 ROWS_A_GROUP = 16_384
 """Rows that parquet keeps together: one problem's answers are read without the rest of the file."""
-_DIGEST = b"dph.digest"
 _OF_ANOTHER_TOOL = {b"dph.foreign": b"1"}
 
 
@@ -92,9 +76,7 @@ def samples_table(
 
 def write_samples(path: Path, table: pa.Table, *, digest: str) -> None:
     """Write ``table`` atomically; ``digest`` is that of the settings behind the samples."""
-    with atomic_path(path) as temporary:
-        marked = table.combine_chunks().replace_schema_metadata({_DIGEST: digest.encode()})
-        pq.write_table(marked, temporary, compression="zstd", row_group_size=ROWS_A_GROUP)
+    write_table(path, table, digest=digest, rows_a_group=ROWS_A_GROUP)
 
 
 def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
@@ -156,11 +138,16 @@ def _foreign_table(path: Path) -> pa.Table:
 def samples_digest(path: Path) -> str | None:
     """The digest of a samples file; None if it has none or cannot be read."""
     try:
-        metadata = pq.read_schema(path).metadata or {}
-    except (OSError, pa.ArrowException):
+        return digest_of(path) or None
+    except DataError:
         return None
-    digest = metadata.get(_DIGEST)
-    return digest.decode() if digest is not None else None
+
+
+TOKENS_SCHEMA = 1
+
+
+def read_token_details(path: Path) -> pa.Table:
+    return read_table(path, schema=TOKENS_SCHEMA)
 
 
 def read_scores(path: Path) -> dict[str, SetScores]:
@@ -264,13 +251,13 @@ def _not_in_all(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
         if not common:
             ids = ", ".join(f"{label} has {ids[0]!r}" for label, ids in of.items())
             raise DataError(f"set {name!r}: no problem is in all files: {ids}")
-        if alone := [one for one in every if one not in common]:
+        if lacking := [one for one in every if one not in common]:
             logger.warning(
                 "set %r: %d of %d problems are left out, since not all files have them, for "
                 "example %r",
-                *(name, len(alone), len(every), alone[0]),
+                *(name, len(lacking), len(every), lacking[0]),
             )
-            found[name] = alone
+            found[name] = lacking
     return found
 
 

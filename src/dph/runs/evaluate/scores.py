@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from jaxtyping import Bool, Float, Int
 
-from dph._base.files import atomic_path, read_json
+from dph._base.files import read_json
 from dph.errors import DataError
 from dph.recipe import recipe_digest
 from dph.records import Problem
@@ -23,6 +22,7 @@ from dph.runs.evaluate.metrics import (
     require_k_fits,
     retention,
 )
+from dph.runs.evaluate.tables import digest_of, read_table, write_table
 from dph.tasks.problems import problem_columns, problem_of_columns, problems_fingerprint
 
 
@@ -32,7 +32,7 @@ class SetScores:
 
     ``greedy`` is None when no greedy answer was asked for. ``shares`` are the styles of all
     samples (not of the greedy answers), right or wrong; empty without a style classifier.
-    ``cut_off`` is the share of all samples that ended at ``max_tokens``; None where it is not
+    ``cut_off`` is the share of all samples that ended at ``max_tokens``; None if it is not
     known. ``counts`` are the samples of each problem if their numbers differ: the rest of a row
     is padding. ``bad_gold`` are the problems that could not be graded, which have no scores.
     """
@@ -162,7 +162,6 @@ def require_same_problems(a: SetScores, b: SetScores, *, name_a: str, name_b: st
 
 PROBLEMS_SCHEMA = 1
 PROBLEMS = pa.schema([(n, pa.string()) for n in ("set", "problem_id", "prompt", "answer")])
-_DIGEST, _VERSION = b"dph.digest", b"dph.schema"
 
 
 def keep_problems(path: Path, sets: Mapping[str, Sequence[Problem]]) -> None:
@@ -173,39 +172,26 @@ def keep_problems(path: Path, sets: Mapping[str, Sequence[Problem]]) -> None:
     digest = recipe_digest(
         {name: problems_fingerprint(sets[name]) for name in sets}, PROBLEMS_SCHEMA
     )
-    if path.exists() and _metadata(path).get(_DIGEST) == digest.encode():
+    if digest_of(path) == digest:
         return
     rows = [
         {"set": name, **problem_columns(problem)}
         for name, problems in sets.items()
         for problem in problems
     ]
-    schema = PROBLEMS.with_metadata(
-        {_DIGEST: digest.encode(), _VERSION: str(PROBLEMS_SCHEMA).encode()}
-    )
-    with atomic_path(path) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), temporary, compression="zstd")
+    table = pa.Table.from_pylist(rows, schema=PROBLEMS)
+    write_table(path, table, digest=digest, schema=PROBLEMS_SCHEMA)
 
 
 def read_kept_problems(path: Path) -> dict[tuple[str, str], Problem]:
     """The problems by set and id; none if there is no such file."""
     if not path.exists():
         return {}
-    version = _metadata(path).get(_VERSION, b"none").decode()
-    if version != str(PROBLEMS_SCHEMA):
-        raise DataError(f"{path} has schema {version}, this version of dph reads {PROBLEMS_SCHEMA}")
+    rows = read_table(path, schema=PROBLEMS_SCHEMA).to_pylist()
     try:
-        rows = pq.read_table(path).to_pylist()
         return {(row["set"], row["problem_id"]): problem_of_columns(row) for row in rows}
-    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise DataError(f"{path} is damaged: {error}") from error
-
-
-def _metadata(path: Path) -> Mapping[bytes, bytes]:
-    try:
-        return pq.read_schema(path).metadata or {}
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path} is damaged: {error}; remove it and evaluate again") from error
 
 
 SCHEMA = 2

@@ -45,15 +45,12 @@ from dph.runs.presample.tables import (
     UNGRADABLE,
     RehearsalSample,
     Ungradable,
-    exploration_table,
     graded_schema,
     read_rehearsal,
     rehearsal_sample,
     rehearsal_table,
-    ungradable_problem,
-    ungradable_table,
 )
-from dph.tasks.problems import problem_of_columns, problem_row
+from dph.tasks.problems import problem_columns, problem_of_columns, problem_row
 
 SAMPLES = "samples.parquet"
 
@@ -133,10 +130,17 @@ def write_pool(
     """
     require_free(path)
     stored = rehearsal_table(rehearsal)
+    explored = [
+        {**problem_columns(problem), "correct": correct} for problem, correct in exploration
+    ]
+    bad = [{name: str(getattr(row, name)) for name in UNGRADABLE.names} for row in ungradable]
     tables: dict[str, tuple[pa.Schema, Sequence[pa.Table]]] = {
-        "exploration.parquet": (EXPLORATION, [exploration_table(exploration)]),
+        "exploration.parquet": (
+            EXPLORATION,
+            [pa.Table.from_pylist(explored, schema=EXPLORATION)],
+        ),
         REHEARSAL_FILE: (stored.schema, [stored]),
-        "ungradable.parquet": (UNGRADABLE, [ungradable_table(ungradable)]),
+        "ungradable.parquet": (UNGRADABLE, [pa.Table.from_pylist(bad, schema=UNGRADABLE)]),
         SAMPLES: (graded_schema(samples[0]) if samples else GRADED, samples),
     }
     make_directory(path.parent)
@@ -187,7 +191,9 @@ def load_pool(path: str | Path) -> Pool:
         manifest=manifest,
         exploration=tuple(problem_of_columns(row) for row in exploration),
         rehearsal=tuple(map(rehearsal_sample, read_rehearsal(path).to_pylist())),
-        ungradable=tuple(ungradable_problem(row) for row in ungradable),
+        ungradable=tuple(
+            Ungradable(**{**row, "outcome": Outcome(row["outcome"])}) for row in ungradable
+        ),
     )
 
 

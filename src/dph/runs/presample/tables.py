@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph.errors import PoolError
-from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
-from dph.tasks.problems import problem_columns
+from dph.records import Completion, GradedCompletion, Outcome, Verdict
 
 EXPLORATION = pa.schema(
     [
@@ -77,11 +76,6 @@ class RehearsalSample:
             )
 
 
-def exploration_table(rows: Sequence[tuple[Problem, int]]) -> pa.Table:
-    plain = [{**problem_columns(problem), "correct": correct} for problem, correct in rows]
-    return pa.Table.from_pylist(plain, schema=EXPLORATION)
-
-
 def rehearsal_table(rows: Sequence[RehearsalSample]) -> pa.Table:
     """Stored samples, with the column ``written`` if one of them is a trajectory."""
     acting = any(row.written is not None for row in rows)
@@ -96,20 +90,9 @@ def read_rehearsal(pool: Path) -> pa.Table:
     return pq.read_table(file, schema=REHEARSAL.append(WRITTEN) if acting else REHEARSAL)
 
 
-def ungradable_table(rows: Sequence[Ungradable]) -> pa.Table:
-    names = UNGRADABLE.names
-    return pa.Table.from_pylist(
-        [{name: str(getattr(row, name)) for name in names} for row in rows], schema=UNGRADABLE
-    )
-
-
 def rehearsal_sample(row: dict[str, Any]) -> RehearsalSample:
     lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
     return RehearsalSample(**{**row, **lists})
-
-
-def ungradable_problem(row: dict[str, Any]) -> Ungradable:
-    return Ungradable(**{**row, "outcome": Outcome(row["outcome"])})
 
 
 GRADED = pa.schema(

@@ -19,7 +19,7 @@ from dph.records import Outcome
 Prompt = str | tuple[Mapping[str, str], ...]
 Row = Mapping[str, Any]
 PlacedRow = tuple[str, Row]
-"""A row, and where it stands."""
+"""Place of a row in its file, and the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +281,7 @@ def _lm_eval(place: str, row: Row, metric: str) -> Iterator[GradedAnswer]:
 
 
 def _lm_eval_texts(row: Row, prompts: Any) -> list[str]:
-    """The answers that were judged: the likeliest of a choice, else the first or all repeats."""
+    """The answers that were judged: the likeliest of a choice, otherwise the first or all."""
     drawn, kept = row["resps"], row.get("filtered_resps")
     if drawn and drawn[0] and isinstance(drawn[0][0], list):  # a log-prob for each choice
         scores = [float(of_choice[0][0]) for of_choice in drawn]
