@@ -80,6 +80,11 @@ for n in [1, 2]:
 assert f(total) == 3
 assert f(total) == 3
 ---
+x = [1]
+for k in range(3):
+    x = f(x)
+assert x == [2]
+---
 import numpy as np
 a = f([1, 2])
 assert np.allclose(a, [1, 2]) and a[0] == 1
@@ -163,6 +168,13 @@ assert G == [[[1]]]
 ---
 x = [1]
 assert f(x) == f(x)
+---
+x = [1]
+assert f(x) == 1
+if len("a") == 2:
+    x = [2]
+else:
+    assert x == [1]
 ---
 import pytest
 R = [([1], 1)]

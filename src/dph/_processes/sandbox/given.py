@@ -9,7 +9,7 @@ that was assigned anew; a value that cannot change.
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from dph._processes.sandbox.texts import assigned, is_data, is_test, last_name, refuse, walk
 
@@ -17,7 +17,10 @@ Key = tuple[int, str]
 """The function that a name belongs to, as the number of its node (0: none), and the name."""
 Place = tuple[Key, object]
 """A name and the constant that it is indexed by: None for any, _ALL for a value as a whole."""
+Path = tuple[tuple[ast.AST, int], ...]
+"""Comparisons and calls around a node, the outermost first, and the part of each that it is in."""
 _ALL = object()
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _PLAIN = frozenset(
     {"len", "int", "float", "str", "bool", "abs", "round", "ord", "chr", "repr", "range", "hash"}
     | {"hex", "bin", "oct", "pow", "divmod", "bytes", "complex", "isinstance", "type", "format"}
@@ -52,10 +55,9 @@ class _Reading:
         self._is_call, self._functions = is_call, functions
         self._scopes: list[tuple[int, set[str]]] = []
         self._gives = self.checks = False
-        self._given: set[Place] = set()
-        """Values that calls so far may have changed."""
-        self._given_beside: set[Place] = set()
-        """Values given by other parts of the same comparison: looked at before, but given twice."""
+        self._given: dict[Place, frozenset[Path]] = {}
+        """Values that calls so far may have changed, and where they were given."""
+        self._path: Path = ()
         self._values: defaultdict[Key, set[tuple[ast.expr | None, bool]]] = defaultdict(set)
         self._wholes: defaultdict[Key, set[Key]] = defaultdict(set)
         self._parts: defaultdict[Key, set[Key]] = defaultdict(set)
@@ -65,7 +67,7 @@ class _Reading:
     def visit(self, node: ast.AST) -> None:
         match node:
             case ast.Module():
-                self._given = set()
+                self._given = {}
                 self._visit_all(node.body)
             case ast.Raise():  # a failing test may show what it likes
                 pass
@@ -94,6 +96,7 @@ class _Reading:
                 self._repeat(lambda: self._visit_all(node.body), times=1)
                 self._repeat(lambda: self._visit_all(node.orelse), times=1)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                self.visit(node.generators[0].iter)
                 self._visit_comprehension(node)
             case ast.Assign() | ast.AnnAssign() | ast.NamedExpr():
                 targets, value = assigned(node)
@@ -114,12 +117,16 @@ class _Reading:
 
     def _repeat(self, read: Callable[[], None], *, times: int = 2) -> None:
         """Read what may run this many times or more, or not at all."""
-        before = set(self._given)
+        before = dict(self._given)
         for _ in range(times):
             read()
             if self._given == before:
                 break
-        self._given |= before
+        self._add(before)
+
+    def _add(self, given: Mapping[Place, frozenset[Path]]) -> None:
+        for place, paths in given.items():
+            self._given[place] = self._given.get(place, frozenset()) | paths
 
     def _look(self, name: ast.Name, part: object) -> None:
         """Note a name where it is assigned, looked at or given to the program."""
@@ -131,41 +138,55 @@ class _Reading:
             return
         function = self._scopes[-1][0] if self._scopes else 0
         self._users[key].add(function)
-        gives = self._gives and not (self.checks and self._relatives(key)[0])
-        seen = self._given | self._given_beside if gives else self._given
-        related = self._relatives(key)[1] if gives and self.checks else set[Key]()
-        used_elsewhere = any(self._users[other] - {0, function} for other in related)
-        if self.checks and (used_elsewhere or not seen.isdisjoint({(key, part), (key, _ALL)})):
+        if not self.checks:
+            return
+        cannot_change, related = self._relatives(key)
+        gives = self._gives and not cannot_change
+        if gives and any(self._users[other] - {0, function} for other in related):
             refuse(f"an argument that is looked at again: {key[1]}")
+        for place in ((key, part), (key, _ALL)):
+            if not all(self._is_beside(path, gives) for path in self._given.get(place, ())):
+                refuse(f"an argument that is looked at again: {key[1]}")
         if gives:
-            self._given |= {(key, None), (key, _ALL if part is None else part)}
-            self._given |= {(other, n) for other in related - {key} for n in (None, _ALL)}
+            places = [(other, n) for other in related - {key} for n in (None, _ALL)]
+            places += [(key, None), (key, _ALL if part is None else part)]
+            self._add(dict.fromkeys(places, frozenset({self._path})))
+
+    def _is_beside(self, path: Path, gives: bool) -> bool:
+        """True if another part of a comparison or call was given: this one was looked at before."""
+        for (node, part), (other, place) in zip(path, self._path, strict=False):
+            if node is not other:
+                return False
+            if part != place:
+                return not gives or self._is_call(node)
+        return False
 
     def _forget(self, key: Key) -> None:
         if (key, None) in self._given:
-            self._given = {place for place in self._given if place[0] != key}
+            self._given = {place: v for place, v in self._given.items() if place[0] != key}
 
     def _key(self, name: str) -> Key:
         return next(((n, name) for n, local in reversed(self._scopes) if name in local), (0, name))
 
     def _visit_together(self, node: ast.Call | ast.Compare) -> None:
         """Visit the parts, each of which sees the arguments as they were before all of them."""
-        parts, is_call = list(ast.iter_child_nodes(node)), False
-        gives, before, beside = self._gives, self._given, self._given_beside
+        parts, gives, path = list(ast.iter_child_nodes(node)), self._gives, self._path
         if isinstance(node, ast.Call):
             if last_name(node.func) == "print":
                 return
-            is_call = self._is_call(node)
-            self._gives = is_call or (gives and not self._is_new(node))
+            self._gives = self._is_call(node) or (gives and not self._is_new(node))
             function = [node.func] if isinstance(node.func, ast.Attribute) else []
             parts = [*function, *node.args, *(each.value for each in node.keywords)]
-        after = set(before)
-        for part in parts:
-            self._given = set(before)
-            self._given_beside = beside if is_call else beside | (after - before)
-            self.visit(part)
-            after |= self._given
-        self._gives, self._given, self._given_beside = gives, after, beside
+        for number, part in enumerate(parts):
+            self._path = (*path, (node, number))
+            if isinstance(part, _Comprehension):  # what it runs over is a part by itself
+                self._path = (*path, (node, -1 - number))
+                self.visit(part.generators[0].iter)
+                self._path = (*path, (node, number))
+                self._visit_comprehension(part)
+            else:
+                self.visit(part)
+        self._gives, self._path = gives, path
 
     def _is_new(self, node: ast.AST) -> bool:
         """True if a call makes something that shares nothing with its arguments."""
@@ -192,11 +213,9 @@ class _Reading:
         self._repeat(read, times=1 if is_test(node) else 2)
         self._scopes.pop()
 
-    def _visit_comprehension(
-        self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-    ) -> None:
+    def _visit_comprehension(self, node: _Comprehension) -> None:
+        """Visit all but what it runs over first."""
         first, *others = node.generators
-        self.visit(first.iter)
         parts: list[ast.AST] = [first.target, *first.ifs]
         for each in others:
             parts += [each.iter, each.target, *each.ifs]

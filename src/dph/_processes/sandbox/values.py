@@ -178,7 +178,8 @@ def decode(data: Any, resolve: Callable[[str, Any], Any] = refuse_reference) -> 
     if len(data) != 1:
         raise BadValueError(f"a value has one key, got {len(data)}")
     ((name, content),) = data.items()
-    read = _ROWS[name].read if name in _ROWS else _OTHERS.get(name)
+    row = _ROWS.get(name)
+    read = row.read if row else _OTHERS.get(name)
     if read is None:
         return resolve(name, content)
     if not isinstance(content, str | list):
