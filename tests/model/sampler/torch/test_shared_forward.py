@@ -86,12 +86,10 @@ def put_together(part, width=None):
     """Prompts as their places among the run and the borrowed tokens say."""
     lent = [t for loan in part.loans for t in loan.lender.prompts[loan.prompt][: loan.tokens]]
     known = torch.tensor([*part.rows.ids.tolist(), *lent])
-    ids = known[part.tokens(width)]
+    ids, lengths = known[part.tokens(width)], list(map(len, part.prompts))
     if width is None:
-        return [tuple(x.tolist()) for x in torch.split(ids, part.lengths)]
-    return [
-        tuple(row[:n].tolist()) for row, n in zip(ids.view(-1, width), part.lengths, strict=True)
-    ]
+        return [tuple(x.tolist()) for x in torch.split(ids, lengths)]
+    return [tuple(row[:n].tolist()) for row, n in zip(ids.view(-1, width), lengths, strict=True)]
 
 
 def require_whole(prompts, parts):
