@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ from dph.recipe.tables import ALL_LINEAR, PEFT, AdapterSettings
 
 # Adapters of PEFT inside a model: LoRA (arXiv:2106.09685) and DoRA (arXiv:2402.09353).
 #
-# The layers are put into the model itself, which stays the class that transformers made: the
-# training forward and the sampler see no difference. An adapter's directory is PEFT's own format:
+# The layers are put into the model itself, which remains of its transformers class: the training
+# forward and the sampler see no difference. An adapter's directory is in PEFT's format:
 #
 #     adapter_config.json  adapter_model.safetensors      `PeftModel.from_pretrained` reads them
 #     adapter_base.json                                   which weights it belongs to
@@ -45,7 +45,7 @@ _PREFIX = "base_model.model."
 _NAME = "default"
 
 _bases: WeakKeyDictionary[PreTrainedModel, str] = WeakKeyDictionary()
-"""Weights that the adapter of a model belongs to."""
+"""Fingerprint of the weights that the adapter of a model belongs to."""
 
 
 def is_adapter(directory: Path) -> bool:
@@ -61,7 +61,7 @@ def has_adapter(model: PreTrainedModel) -> bool:
 def add_adapter(model: PreTrainedModel, settings: AdapterSettings, *, base: str, seed: int) -> None:
     """Put a new adapter into ``model``; from now on only it is trained, in float32.
 
-    It changes nothing yet: of the two small matrices one is 0 (``orthogonal``: their product is).
+    It changes nothing yet: one of the two small matrices is 0 (``orthogonal``: their product is).
     Random numbers are a function of ``seed`` only. ``base`` is the fingerprint of the directory
     that the weights came from.
     """
@@ -88,8 +88,8 @@ def add_adapter(model: PreTrainedModel, settings: AdapterSettings, *, base: str,
 def read_adapter(model: PreTrainedModel, directory: Path, *, base: str) -> None:
     """Put the adapter that ``directory`` holds into ``model``, whose weights ``base`` names.
 
-    One that PEFT or TRL saved says only the name of its model: a directory of that name is
-    compared, and with any other name the adapter is taken to belong to ``base``.
+    An adapter that PEFT or TRL saved has only the name of its model: a directory of that name is
+    compared; with any other name the adapter is taken to belong to ``base``.
     """
     peft = _peft()
     if (belongs := _base_of(directory) or base) != base:
@@ -136,7 +136,12 @@ def merge_adapter(model: PreTrainedModel) -> None:
 
     Equation: W + alpha / rank * B A for LoRA; for DoRA the rows of that, of the length it learnt.
     """
-    for name, layer in list(_adapted(model)):
+    from peft.tuners.tuners_utils import BaseTunerLayer  # noqa: PLC0415  # an extra
+
+    layers: list[tuple[str, Any]] = [*model.named_modules()]
+    for name, layer in layers:
+        if not isinstance(layer, BaseTunerLayer):
+            continue
         try:
             layer.merge(safe_merge=True)
         except ValueError as error:
@@ -156,17 +161,11 @@ def _inject(peft: Any, model: PreTrainedModel, config: Any, base: str) -> None:
     model.requires_grad_(False)
     config.inference_mode = False
     peft.inject_adapter_in_model(config, model, adapter_name=_NAME)
-    config.target_modules = sorted(config.target_modules)  # a set, whose order is anyone's
+    config.target_modules = sorted(config.target_modules)  # a set, in no order
     for parameter in model.parameters():
         if parameter.requires_grad:  # small matrices of bfloat16 would lose their small steps
             parameter.data = parameter.data.float()
     _bases[model] = base
-
-
-def _adapted(model: PreTrainedModel) -> Iterator[tuple[str, Any]]:
-    from peft.tuners.tuners_utils import BaseTunerLayer  # noqa: PLC0415  # an extra
-
-    yield from ((n, m) for n, m in model.named_modules() if isinstance(m, BaseTunerLayer))
 
 
 def _require_targets(model: PreTrainedModel, targets: tuple[str, ...]) -> None:
@@ -246,8 +245,8 @@ def _place(tensor: Tensor) -> tuple[object, ...]:
 def directory_fingerprint(directory: Path) -> str:
     """SHA-256, in hex, over the configs and the whole of every weight file of a model directory.
 
-    The configs say the shape of the model and which tokens end an answer. A file that has not
-    changed since it was last read in this process is not read again.
+    The configs have the shape of the model and the tokens that end an answer. A file that has not
+    changed since this process last read it is not read again.
     """
     digest = hashlib.sha256()
     names = ("config.json", "generation_config.json", CONFIG_FILE)

@@ -64,12 +64,6 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-NO_TEMPLATE = (
-    "the tokenizer has no chat template, which chat prompts need: "
-    "use plain prompts (chat = false) or save a chat_template with the tokenizer"
-)
-
-
 def encode_prompt(
     tokenizer: "PreTrainedTokenizerBase",
     prompt: str | Sequence[Mapping[str, str]],
@@ -94,7 +88,10 @@ def encode_prompt(
             raise SettingsError("system_prompt needs chat = true: a plain prompt is used unchanged")
         return tuple(tokenizer.encode(prompt))
     if tokenizer.chat_template is None:
-        raise ModelError(NO_TEMPLATE)
+        raise ModelError(
+            "the tokenizer has no chat template, which chat prompts need: "
+            "use plain prompts (chat = false) or save a chat_template with the tokenizer"
+        )
     messages = chat_messages(prompt, system_prompt=system_prompt)
     try:
         ids = tokenizer.apply_chat_template(

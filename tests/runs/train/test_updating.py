@@ -380,7 +380,7 @@ def test_on_a_gpu_an_update_waits_once_however_many_micro_batches_it_has(models,
     objective, backward, backwards = from_settings(**EVERYTHING), torch.autograd.backward, []
     with CountingDevice(exact=True) as device:
         policy, initial = device.move(deepcopy(model)), device.move(deepcopy(reference))
-        monkeypatch.setattr(sharing, "_packs", lambda *_, **__: True)  # not asked: that takes long
+        monkeypatch.setattr(sharing, "_refusal", lambda *_: None)  # not asked: that takes long
         gradient(policy, minibatch, objective, reference=initial, sharing="always")  # asks heads
         monkeypatch.setattr(torch.autograd, "backward", lambda x: backwards.append(backward(x)))
         for budget, least, on_policy in ((999, 1, False), (14, 2, True), (1, 5, False)):

@@ -32,9 +32,9 @@ _LOGITS_AT_ONCE = 2**24
 Written = Sequence[Sequence[bool] | None] | None
 """For each row which tokens of its completion the model wrote; None stands for all of them.
 
-Tokens of others (results of tools) are read by the model and not scored: what is computed
-from a completion then has one column for each token that the model wrote, in their order, and none
-for the others, so that no loss, mean, length, divergence or entropy can see them.
+Other tokens (results of tools) are read by the model and not scored: results for a completion then
+have one column for each token that the model wrote, in their order, and none for the others, so
+that no loss, mean, length, divergence or entropy can see them.
 """
 
 
@@ -45,6 +45,12 @@ class Layout(Scored):
     ids: Int[Tensor, "rows length"]
     options: dict[str, Tensor]
     attention: AbstractContextManager[None]
+
+    def run(self, model: nn.Module) -> Any:
+        """The model's output; every token counts, padding too, which the causal mask hides."""
+        mask = torch.ones_like(self.ids)
+        with self.attention:
+            return model(input_ids=self.ids, attention_mask=mask, use_cache=False, **self.options)
 
 
 def layout_of(
@@ -98,32 +104,20 @@ def _padded(
 
 def completion_hidden(model: PreTrainedModel, layout: Layout) -> Float[Tensor, "scored size"]:
     """Input of the head at the scored positions."""
-    with layout.attention:
-        hidden: Tensor = model.base_model(
-            input_ids=layout.ids,
-            attention_mask=torch.ones_like(layout.ids),
-            use_cache=False,
-            **layout.options,
-        ).last_hidden_state
+    hidden: Tensor = layout.run(model.base_model).last_hidden_state
     return hidden.flatten(0, 1).index_select(0, layout.sources)
 
 
 def completion_logits(model: PreTrainedModel, layout: Layout) -> Float[Tensor, "scored vocabulary"]:
     """float32 logits of the scored positions, through the model's own forward.
 
-    The head sees only the selected hidden states; what the model does to its logits afterwards
-    (softcapping, scaling) is done to them as well. A model that bypasses its head module
-    gives full logits, from which the positions are taken.
+    The head sees only the selected hidden states; later changes of the logits (softcapping,
+    scaling) apply to them as well. A model that bypasses its head module gives full logits, from
+    which the positions are taken.
     """
     head = model.get_output_embeddings()
-    with _only_at(head, layout.sources, layout.ids.shape) as cut, layout.attention:
-        logits: Tensor = model(
-            input_ids=layout.ids,
-            # Every token counts, padding too, which the causal mask already hides.
-            attention_mask=torch.ones_like(layout.ids),
-            use_cache=False,
-            **layout.options,
-        ).logits
+    with _only_at(head, layout.sources, layout.ids.shape) as cut:
+        logits: Tensor = layout.run(model).logits
     if cut and logits.shape[:2] == (1, len(layout.sources)):
         selected = logits[0]
     elif logits.shape[:2] == layout.ids.shape:
@@ -178,9 +172,8 @@ class RowStatistic:
 class CompletionScores:
     """Per completion token: its log-prob (nats); 0 where ``mask`` is false.
 
-    ``statistics`` are those that were asked for, with gradient, in their order.
-    ``lengths`` are the numbers of tokens of the rows. ``computed`` tokens went through the model,
-    padding among them.
+    ``statistics`` are the requested ones, with gradient, in their order. ``lengths`` are the
+    numbers of tokens of the rows. ``computed`` tokens went through the model, padding included.
     """
 
     logprobs: Float[Tensor, "rows tokens"]
@@ -209,7 +202,7 @@ def completion_scores(
     rows padded on the right, where no real token can see the padding, so that attention needs no
     mask; the LM head on completion positions only, in blocks where the logits would be large; the
     softmax in float32. ``sharing`` decides between the two, "auto" by their modelled time.
-    ``forest`` are the trees of these rows where a plan has built them already (`Microbatch`).
+    ``forest`` are the trees of these rows if a plan has built them already (`Microbatch`).
     ``statistics`` of the whole vocabulary come from the same forward; a row may be in one.
     Of rows that ``written`` describes, only the tokens that the model wrote are scored.
     """
@@ -275,7 +268,7 @@ def _in_blocks(
     temperature: float,
     statistics: Sequence[RowStatistic],
 ) -> tuple[Float[Tensor, "scored"], tuple[Tensor, ...]]:
-    """Tokens with a statistic give their log-prob in the same pass over the vocabulary."""
+    """Tokens with a statistic get their log-prob in the same pass over the vocabulary."""
     if not statistics:
         return selected_logprobs(hidden, head, layout.targets, temperature), ()
     known = [_positions(statistic, layout.lengths) for statistic in statistics]

@@ -113,13 +113,12 @@ class _Growing:
         saved = (len(parts) - 1) * (common - start)
         if self.least_saved == 0:
             return saved > 0
-        below = sum(self._below(begin, end, common) for begin, end in parts)
+        below = 0  # tokens of the parts if each shares what all of it has in common, no more
+        for begin, end in parts:
+            shared = self._common(begin, end)
+            below += shared - common
+            below += sum(self._length(place) - shared for place in range(begin, end))
         return saved >= self.least_saved + below * _CONTINUING
-
-    def _below(self, first: int, last: int, above: int) -> int:
-        """Tokens after ``above`` of rows that share what all of them have in common, no more."""
-        common = self._common(first, last)
-        return common - above + sum(self._length(place) - common for place in range(first, last))
 
     def _common(self, first: int, last: int) -> int:
         return min(self.alike[first + 1 : last], default=self._length(first))
@@ -145,7 +144,7 @@ def _in_order(nodes: list[Node]) -> list[Node]:
 
 
 def _alike(a: bytes, b: bytes) -> int:
-    """The length of the common beginning of ``a`` and ``b``, found by bisection."""
+    """Length of the common prefix, found by bisection."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
@@ -269,7 +268,7 @@ class _Cutting:
         return cut + self.first_fit(loose, above=path)
 
     def first_fit(self, pieces: Sequence[_Piece], *, above: int) -> list[_Piece]:
-        """The pieces, largest first, each joined to the first ones that leave it room."""
+        """The pieces, largest first, each joined to the first piece with room for it."""
         joined: list[_Piece] = []
         for piece in sorted(pieces, key=lambda piece: -piece.tokens):
             for place, some in enumerate(joined):

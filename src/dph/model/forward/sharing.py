@@ -239,7 +239,7 @@ def forest_to_pack(
     completions: Sequence[Ids],
     sharing: Sharing,
     *,
-    padded: Sequence[Ids] | None = None,
+    padded: Sequence[Sequence[int]] | None = None,
     known: Sequence[Node] | None = None,
 ) -> Sequence[Node] | None:
     """The trees of the rows if they run packed, or None.
@@ -249,45 +249,35 @@ def forest_to_pack(
     """
     if sharing == "never" or not prompts:
         return None
-    if sharing == "always":
-        _packs(model, prompts, completions, required=True)
-    forest = prefix_forest(fed(prompts, completions)) if known is None else known
-    if sharing == "always":
-        return forest
-    padded = padded or [range(len(prompts))]
-    cheaper = _packed_is_cheaper(model, prompts, completions, padded, forest)
-    return forest if cheaper and _packs(model, prompts, completions, required=False) else None
-
-
-def _packs(
-    model: PreTrainedModel,
-    prompts: Sequence[Ids],
-    completions: Sequence[Ids],
-    *,
-    required: bool,
-) -> bool:
-    """Whether the model can run these rows packed; an error if it cannot but is ``required`` to."""
-    support = packing_support(model, prompts)
-    longest = max(len(p) + len(c) for p, c in zip(prompts, completions, strict=True))
-    refusal = support.refusal
-    if refusal is None and longest > support.window:
-        refusal = f"a row has {longest} tokens, a layer attends to the last {support.window:g}"
-        if model not in _warned:
-            _warned.add(model)
-            _LOG.warning("%s: prompts are not always shared: %s", type(model).__name__, refusal)
-    if required and refusal is not None:
+    lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
+    if sharing == "always" and (refusal := _refusal(model, prompts, max(lengths))):
         raise ModelError(
             f"prompts cannot be shared in the forward of {type(model).__name__}: {refusal}; "
             'set train.shared_prompts to "auto" or "never"'
         )
-    return refusal is None
+    forest = prefix_forest(fed(prompts, completions)) if known is None else known
+    if sharing == "always":
+        return forest
+    cheaper = _packed_is_cheaper(model, lengths, padded or [range(len(prompts))], forest)
+    return forest if cheaper and _refusal(model, prompts, max(lengths)) is None else None
+
+
+def _refusal(model: PreTrainedModel, prompts: Sequence[Ids], longest: int) -> str | None:
+    """The reason why rows of at most ``longest`` tokens do not run packed; or None."""
+    support = packing_support(model, prompts)
+    if support.refusal is not None or longest <= support.window:
+        return support.refusal
+    refusal = f"a row has {longest} tokens, a layer attends to the last {support.window:g}"
+    if model not in _warned:
+        _warned.add(model)
+        _LOG.warning("%s: prompts are not always shared: %s", type(model).__name__, refusal)
+    return refusal
 
 
 def _packed_is_cheaper(
     model: PreTrainedModel,
-    prompts: Sequence[Ids],
-    completions: Sequence[Ids],
-    padded: Sequence[Ids],
+    lengths: Sequence[int],
+    padded: Sequence[Sequence[int]],
     forest: Sequence[Node],
 ) -> bool:
     """Compare modelled times, in operations of matrix products of a forward pass.
@@ -298,11 +288,14 @@ def _packed_is_cheaper(
     """
     config = model.config.get_text_config()
     layers = config.num_hidden_layers
-    token = 2 * _layer_weights(model)
+    embeddings = (model.get_input_embeddings(), model.get_output_embeddings())
+    left_out = {id(p) for part in embeddings if part is not None for p in part.parameters()}
+    weights = (p for p in model.parameters() if p.dim() > 1 and id(p) not in left_out)
+    token = 2 * sum(p.numel() for p in weights)
     pair = 4 * config.hidden_size * layers * _ATTENTION_SLOWNESS
     plain = 0.0
     for rows in padded:
-        width = max(len(prompts[row]) + len(completions[row]) for row in rows)
+        width = max(lengths[row] for row in rows)
         plain += len(rows) * (width * token + width**2 / 2 * pair)
     stems = sum(max(1, root.stems) for root in forest)
     calls = _levels(forest) * _LEVEL if model.device.type == "cuda" else stems * _GROUP
@@ -320,9 +313,3 @@ def _pairs(node: Node) -> float:
     """Pairs of tokens of which one attends to the other."""
     own = node.length * (node.start + node.length / 2)
     return own + sum(_pairs(child) for child in node.children)
-
-
-def _layer_weights(model: PreTrainedModel) -> int:
-    embeddings = (model.get_input_embeddings(), model.get_output_embeddings())
-    left_out = {id(p) for part in embeddings if part is not None for p in part.parameters()}
-    return sum(p.numel() for p in model.parameters() if p.dim() > 1 and id(p) not in left_out)

@@ -93,11 +93,6 @@ def test_the_nucleus_equals_a_plain_walk_down_the_ranking_also_with_ties(weights
     assert found.tolist() == expected
 
 
-def test_a_topk_on_the_device_gives_the_same_values_as_numpy():
-    values = torch.rand(3, 40, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(decoding._largest(values, 7), values.topk(7, dim=-1).values)
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_the_nucleus_is_the_same_on_a_gpu():

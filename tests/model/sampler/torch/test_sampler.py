@@ -126,20 +126,6 @@ def test_frequencies_of_the_first_token_match_the_softmax(temperature):
     assert statistic < len(common) + 5 * math.sqrt(2 * len(common))
 
 
-def test_top_p_never_leaves_the_nucleus():
-    model, requests = build_model(), ragged_requests(samples=8)
-    parameters = SamplingParameters(max_tokens=6, stop_token_ids=(), top_p=0.5)
-    results = sampler_of(model).sample(requests, parameters, seed=0)
-    for request, drawn in zip(requests, results, strict=True):
-        for completion in drawn:
-            ids = torch.tensor([[*request.prompt_ids, *completion.token_ids]])
-            with torch.no_grad():
-                table = torch.softmax(model(input_ids=ids).logits[0], dim=-1)
-            rows = table[len(request.prompt_ids) - 1 :]
-            for row, token in zip(rows, completion.token_ids, strict=False):
-                assert row[row > row[token] + 1e-5].sum() < 0.5 + 1e-5
-
-
 def test_a_stop_token_ends_the_completion_and_is_its_last_token():
     results = sampler_of().sample(ragged_requests(samples=20), PLAIN, seed=0)
     completions = [c for drawn in results for c in drawn]

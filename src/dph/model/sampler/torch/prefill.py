@@ -23,6 +23,7 @@ from dph.model.forward.packed_attention import PackedAttention
 from dph.model.forward.packing import (
     LEAST_SAVED,
     Branches,
+    Microbatch,
     Node,
     PackedRows,
     Span,
@@ -133,15 +134,15 @@ def prefill_parts(
     shared or borrowed if that saves ``least_saved`` tokens (see `prefix_forest`).
     """
     forest = prefix_forest(prompts, least_saved=least_saved)
-    batches = [(list(range(len(prompts))), forest)]
+    batches = [Microbatch(list(range(len(prompts))), forest)]
     if sum(root.tokens for root in forest) > most_tokens:
         nothing = [(0,)] * len(prompts)  # no token after a prompt is run
-        batches = [*packed_microbatches(prompts, nothing, token_budget=most_tokens)]
+        batches = packed_microbatches(prompts, nothing, token_budget=most_tokens)
     there = (Loan(lender, at, 0) for lender in living for at in range(len(lender.prompts)))
     known = sorted(((loan.lender.prompts[loan.prompt], loan) for loan in there), key=itemgetter(0))
     for places, trees in batches:
         mine = [prompts[place] for place in places]
-        yield _part(mine, places, trees, known, device=device, least=max(least_saved, 1))
+        yield _part(mine, places, trees or (), known, device=device, least=max(least_saved, 1))
         known += zip(mine, (Loan(cache, place, 0) for place in places), strict=True)
         known.sort(key=itemgetter(0))
 

@@ -54,11 +54,11 @@ class TorchSampler:
     """Draws completions from a transformers model (see `Sampler`).
 
     What prompts begin with alike is prefilled once, and all rows of a prompt read the same keys and
-    values; waiting prompts start as rows finish. A model that cannot share is logged once, and
-    every row then has its prompt in a cache of transformers. The random numbers of a sample come
-    from (seed, problem_id, sample index), so its tokens do not depend on what else is in the batch,
-    up to float rounding at the boundary between two tokens. The same requests give bit-identical
-    results on CPU.
+    values; waiting prompts start as rows finish. A model that cannot share is logged once, and each
+    of its rows has its prompt in a cache of transformers. The random numbers of a sample come from
+    (seed, problem_id, sample index), so its tokens do not depend on what else is in the batch, up
+    to float rounding at the boundary between two tokens. The same requests give bit-identical
+    results on a CPU.
     """
 
     def __init__(
@@ -167,7 +167,12 @@ class TorchSampler:
             if parameters.top_p < 1 and not parameters.greedy:
                 refusal = "a nucleus (top_p < 1) waits for the device"
                 self._tell(_MANY_LAUNCHES, refusal)
-            steps = CapturedSteps(refusal, self._refuse_graphs)
+
+            def refuse(why: str) -> None:
+                self._no_graphs = why
+                self._tell(_MANY_LAUNCHES, why)
+
+            steps = CapturedSteps(refusal, refuse)
             yield from GraphDecoder(rows, waiting, steps, uniforms=uniforms).run()
             return
         forward = self._forward(requests, parameters, limit)
@@ -193,10 +198,6 @@ class TorchSampler:
         if refusal is not None:
             self._tell(_MANY_LAUNCHES, refusal)
         return refusal is None
-
-    def _refuse_graphs(self, why: str) -> None:
-        self._no_graphs = why
-        self._tell(_MANY_LAUNCHES, why)
 
     def _refusal(
         self,

@@ -290,7 +290,7 @@ class SharedForward:
             # Of all options; windows and dropout change nothing, see `sharing_refusal`.
             scaling = options.get("scaling")
             scaling = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-            mixing = {"scaling": scaling, "softcap": options.get("softcap")}
+            mixing: dict[str, Any] = {"scaling": scaling, "softcap": options.get("softcap")}
             # Autocast leaves rotated queries and keys in float32; attention is the values' dtype.
             query, key, value = (x[0].transpose(0, 1).to(value.dtype) for x in (query, key, value))
             if len(caches) == 1:

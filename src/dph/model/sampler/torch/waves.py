@@ -91,7 +91,7 @@ class Capacity(NamedTuple):
 
 
 def capacity_of(requests: Sequence[SampleRequest], limit: Room, *, max_tokens: int) -> Capacity:
-    """All rows at once where they fit into ``limit``, else as many as fit with their prompts."""
+    """All rows at once if they fit into ``limit``, else as many as fit with their prompts."""
     wanted: Counter[tuple[int, ...]] = Counter()
     for request in requests:
         wanted[request.prompt_ids] += request.samples
@@ -119,9 +119,9 @@ class Waiting:
     """The prompts that still wait for room, longest first.
 
     Requests with the same prompt share its prefill. The longest prompts come first, so that the
-    prompts of a wave have similar lengths and memory peaks at the start; those of which half and
-    more is alike (questions on one schema) come with the longest of them. The waves are a function
-    of the arguments only.
+    prompts of a wave have similar lengths and memory peaks at the start; prompts that are at least
+    half alike (questions on one schema) come with the longest of them. The waves are a function of
+    the arguments only.
     """
 
     def __init__(
