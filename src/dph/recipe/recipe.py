@@ -277,7 +277,7 @@ _IN_TOML = {
 
 
 def _meaning(key: str) -> str:
-    meanings = dict(known_keys())
+    meanings = known_keys()
     if key in meanings:
         return f" ({meanings[key]})"
     field = Recipe.model_fields.get(key)
