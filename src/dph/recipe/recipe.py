@@ -144,6 +144,7 @@ def recipe_of(
 def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
     """Expand the method and validate, as ``load_recipe`` does; ``table`` is nested as in TOML."""
     table = without_departed(_with_terms(table))
+    spell_out_sets(table)
     refuse_unknown_keys(table)
     try:
         recipe = Recipe.model_validate(_with_method(table))
