@@ -15,7 +15,7 @@ from dph.cli.options import (
     argument,
     group,
     option,
-    say_errors,
+    say_error,
 )
 from dph.cli.run import EngineOption, engine_overrides
 from dph.errors import SettingsError
@@ -67,7 +67,8 @@ def say_check(
 ) -> None:
     from dph.cli.display.machine import memory_json, memory_lines
 
-    say_errors(found.errors, program)
+    for error in found.errors:
+        say_error(error, program)
     if as_json:
         content = {
             "valid": not found.errors,
