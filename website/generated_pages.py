@@ -22,7 +22,7 @@ from table_bars import without_backslashes
 from typer.main import get_command
 
 from dph.cli.app import app
-from dph.cli.display.recipe_plan import Key, all_keys
+from dph.recipe.keys import Key, keys_of
 
 PACKAGES = (
     "dph",
@@ -166,7 +166,7 @@ def recipe_page() -> str:
         "",
     ]
     sections: dict[str, list[Key]] = {}
-    for key in all_keys():
+    for key in keys_of(None):
         sections.setdefault(key.name.rpartition(".")[0], []).append(key)
     for section, keys in sections.items():
         lines += [f"## {f'[{section}]' if section else 'The recipe itself'}", ""]

@@ -20,7 +20,7 @@ def recipe(engine, **changes):
 @of_every_engine
 def test_the_table_has_a_row_for_every_key_and_a_row_that_only_some_values_have_says_why(engine):
     settings = engine_settings(engine)
-    assert set(settings) == {key for key, _ in known_keys()}
+    assert set(settings) == {*known_keys()}
     for key, row in settings.items():
         assert (row.only is not None or bool(row.never)) == bool(row.why), key
     assert isinstance(recipe(engine), Recipe)

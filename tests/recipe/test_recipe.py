@@ -123,7 +123,7 @@ def test_a_wrong_key_or_value_is_told_once_and_the_nearest_key_named(recipe_file
 
 
 def test_every_name_of_another_package_leads_to_a_key_that_is_there():
-    known = {key for key, _ in known_keys()} | {f"objective.{name}" for name in SHORTHAND}
+    known = {*known_keys()} | {f"objective.{name}" for name in SHORTHAND}
     assert set(NAMES_ELSEWHERE.values()) <= known
     # FlowRL's beta is a key of its own; anywhere else beta is TRL's and verl's weight of the KL.
     assert {key.rpartition(".")[2] for key in known} & set(NAMES_ELSEWHERE) == {"beta"}
@@ -174,7 +174,7 @@ def test_what_changed_between_two_recipes_is_listed(recipe_file):
 
 
 def test_a_parameter_of_several_terms_is_one_key_and_of_one_term_it_has_its_own_default():
-    keys = dict(known_keys())
+    keys = known_keys()
     assert keys["objective.advantage.k"] == (
         "the k of Pass@k (kind pass_at_k, pkpo); the k of Pass@k (default 16) (kind bbg_group)"
     )

@@ -1,4 +1,4 @@
-"""The command line: one file a verb, each of which parses, calls and prints.
+"""The command line: a file for each group of verbs, which parse, call and print.
 
 A verb imports what it runs inside its function, so that ``dph --help`` answers at once.
 """

@@ -12,7 +12,6 @@ import typer
 
 from dph.cli.compare import compare, diagnose, passk, show
 from dph.cli.display.output import json_text, open_progress, quiet_libraries, table_text
-from dph.cli.evaluate import evaluate, export, interpolate
 from dph.cli.grade import grade_app
 from dph.cli.options import (
     FAILED,
@@ -25,8 +24,8 @@ from dph.cli.options import (
     run_app,
 )
 from dph.cli.recipe import recipe_app
-from dph.cli.results import card, figure, push, report, table, view
-from dph.cli.run import presample, run, train
+from dph.cli.results import card, export, figure, interpolate, push, report, table, view
+from dph.cli.run import evaluate, presample, run, train
 from dph.cli.tasks import convert, tasks_app
 from dph.errors import SettingsError
 

@@ -168,22 +168,19 @@ def _command(make: "Callable[..., ClosingGrader]") -> Callable[..., None]:
 @_command
 def grade_code(
     source: AnswersOption,
-    problems: Annotated[
-        Path | None,
-        option(
-            "--problems FILE",
-            f"Problems with tests, looked up by problem_id: {ROW_FILES} "
-            "[default: tests are in the rows].",
-        ),
-    ] = None,
+    problems: Path | None = option(
+        "--problems FILE",
+        f"Problems with tests, looked up by problem_id: {ROW_FILES} "
+        "[default: tests are in the rows].",
+        None,
+    ),
     workers: WorkersOption = None,
-    timeout: Annotated[
-        float,
-        option("--timeout S", "Time limit of one test, in seconds; ten times that for all tests."),
-    ] = 5.0,
-    memory: Annotated[
-        int, option("--memory-mb MB", "Address space limit of a program, in units of 10^6 bytes.")
-    ] = 1000,
+    timeout: float = option(
+        "--timeout S", "Time limit of one test, in seconds; ten times that for all tests.", 5.0
+    ),
+    memory: int = option(
+        "--memory-mb MB", "Address space limit of a program, in units of 10^6 bytes.", 1000
+    ),
     columns: NamedColumnsOption = None,
 ) -> "ClosingGrader":
     """Grade Python programs against tests.
@@ -209,29 +206,23 @@ def grade_code(
 
 @_command
 def grade_math(
-    verifier: Annotated[
-        str,
-        option(
-            "--verifier NAME",
-            "math is strict; math_qwen agrees with Qwen2.5-Math's tool; number, exact, or your "
-            "function (module:function), which gets the gold as the problem's answer.",
-        ),
-    ] = "math",
-    phrases: Annotated[
-        list[str] | None,
-        option(
-            "--phrase TEXT",
-            "math: phrase that announces an answer without a box; may be repeated "
-            "[default: answer is, answer: ...].",
-        ),
-    ] = None,
-    any_expression: Annotated[
-        bool,
-        option(
-            "--any-expression/--no-any-expression",
-            "math: use the last expression if there is no box or phrase.",
-        ),
-    ] = True,
+    verifier: str = option(
+        "--verifier NAME",
+        "math is strict; math_qwen agrees with Qwen2.5-Math's tool; number, exact, or your "
+        "function (module:function), which gets the gold as the problem's answer.",
+        "math",
+    ),
+    phrases: list[str] | None = option(
+        "--phrase TEXT",
+        "math: phrase that announces an answer without a box; may be repeated "
+        "[default: answer is, answer: ...].",
+        None,
+    ),
+    any_expression: bool = option(
+        "--any-expression/--no-any-expression",
+        "math: use the last expression if there is no box or phrase.",
+        True,
+    ),
     workers: WorkersOption = None,
     timeout: AnswerTimeoutOption = 5.0,
 ) -> "ClosingGrader":
@@ -269,15 +260,13 @@ def _rule(name: str) -> str:
 def grade_sql(
     source: AnswersOption,
     databases: Annotated[Path, option("--databases DIR", "Directory with <db_id>/<db_id>.sqlite.")],
-    rule: Annotated[
-        str,
-        option(
-            "--rule RULE",
-            "Rule for equal results: spider, bird, bird_soft_f1, strict or cartesian "
-            "(see docs/guides/grading.md).",
-            parser=_rule,
-        ),
-    ] = "bird",
+    rule: str = option(
+        "--rule RULE",
+        "Rule for equal results: spider, bird, bird_soft_f1, strict or cartesian "
+        "(see docs/guides/grading.md).",
+        "bird",
+        parser=_rule,
+    ),
     workers: WorkersOption = None,
     timeout: AnswerTimeoutOption = 5.0,
 ) -> "ClosingGrader":

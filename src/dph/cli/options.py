@@ -53,14 +53,14 @@ def exit_code(error: BaseException, name: str = "dph") -> int:
     if isinstance(error, _USAGE_ERROR):
         return _usage(error, name)
     if isinstance(error, DphError):
-        _say(str(error), name)
+        say_error(str(error), name)
         return BAD_INPUT if is_bad_input(error) else FAILED
     if isinstance(error, OSError) and error.errno in _OUTSIDE:
         place = f": {error.filename}" if error.filename else ""
-        _say(f"{os.strerror(error.errno)}{place}; finished work is kept", name)
+        say_error(f"{os.strerror(error.errno)}{place}; finished work is kept", name)
         return FAILED
     traceback.print_exception(error, file=sys.stderr)
-    _say(f"unexpected {type(error).__name__}: {error}; the traceback is above", name)
+    say_error(f"unexpected {type(error).__name__}: {error}; the traceback is above", name)
     return FAILED
 
 
@@ -70,9 +70,8 @@ def say_interrupted(name: str = "dph") -> int:
     return INTERRUPTED
 
 
-def say_errors(messages: Sequence[str], name: str = "dph") -> None:
-    for message in messages:
-        _say(message, name)
+def say_error(message: str, name: str) -> None:
+    print(f"{name}: error:", " ".join(message.split()), file=sys.stderr)  # noqa: T201
 
 
 def _usage(error: BaseException, name: str) -> int:
@@ -82,12 +81,8 @@ def _usage(error: BaseException, name: str) -> int:
         return BAD_INPUT
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     hint = f" (see `{context.command_path} --help`)" if context else ""
-    _say(f"{message}{hint}", name)
+    say_error(f"{message}{hint}", name)
     return BAD_INPUT
-
-
-def _say(message: str, name: str) -> None:
-    print(f"{name}: error:", " ".join(message.split()), file=sys.stderr)  # noqa: T201
 
 
 ROW_FILES = ".parquet, .jsonl or .csv, the last two also as .gz"

@@ -15,7 +15,7 @@ from dph.cli.options import (
     argument,
     group,
     option,
-    say_errors,
+    say_error,
 )
 from dph.cli.run import EngineOption, engine_overrides
 from dph.errors import SettingsError
@@ -23,6 +23,8 @@ from dph.errors import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dph.recipe import Recipe
+    from dph.recipe.objective import TermSettings
     from dph.runs.check_model import Findings
 
 
@@ -42,7 +44,6 @@ def check(
     Everything that the recipe names is opened, except the weights: data, verifier, model and so on.
     Files that a run will make first are listed as notes.
     """
-    from dph.cli.display.recipe_plan import stages
     from dph.recipe import load_recipe
     from dph.runs.memory import device_of
 
@@ -66,7 +67,8 @@ def say_check(
 ) -> None:
     from dph.cli.display.machine import memory_json, memory_lines
 
-    say_errors(found.errors, program)
+    for error in found.errors:
+        say_error(error, program)
     if as_json:
         content = {
             "valid": not found.errors,
@@ -88,21 +90,78 @@ def say_check(
         raise typer.Exit(BAD_INPUT)
 
 
+def stages(recipe: "Recipe") -> list[str]:
+    from dph.runs.directory import RunDirectory
+
+    presample, found = recipe.presample, [_training(recipe), _evaluation(recipe)]
+    if recipe.needs_pool:
+        pool = RunDirectory.of(recipe, None).pool(recipe)
+        found.insert(
+            0,
+            f"pre-sample: {presample.samples} samples a problem and a final one, near-perfect "
+            f"from {presample.threshold} correct; pool in {pool}",
+        )
+    return found
+
+
+def _training(recipe: "Recipe") -> str:
+    train, objective, unlabelled = recipe.train, recipe.objective, recipe.self_consistency
+    rewarded = (
+        f" ({unlabelled.problems_per_step} unlabelled, rewarded by majority)"
+        if unlabelled.active
+        else ""
+    )
+    rehearsal = "".join(
+        f" + {anchor.per_step or train.rehearsal_per_step} rehearsal samples "
+        f"({anchor.divergence}, eta {anchor.weight:g})"
+        for anchor in objective.active_anchors.values()
+    )
+    penalty = "".join(
+        f", {'KL' if term.kind == 'kl' else term.kind} penalty {term.weight:g}{_parameters(term)}"
+        for term in objective.active_penalties.values()
+    )
+    kind = objective.advantage.kind
+    advantage = "" if kind == "group" else f", advantage {kind}{_parameters(objective.advantage)}"
+    return (
+        f"train: {train.steps} steps of {train.problems_per_step} problems x "
+        f"{train.samples_per_problem} samples{rewarded}{advantage}{rehearsal}{penalty}, "
+        f"{train.minibatches} mini-batches x {train.epochs} epochs, "
+        f"learning rate {train.learning_rate:g}"
+    )
+
+
+def _parameters(term: "TermSettings") -> str:
+    values = ", ".join(str(value) for value in term.parameters.values() if value is not None)
+    return f" ({values})" if values else ""
+
+
+def _evaluation(recipe: "Recipe") -> str:
+    settings, sets = recipe.evaluate, recipe.data.sets
+    if not sets:
+        return "evaluate: nothing, because [data.sets] names no set"
+    ks, names = ", ".join(map(str, settings.k)), ", ".join(sets)
+    said = f"evaluate: {settings.samples} samples a problem, pass@{ks} on {names}"
+    if settings.every:
+        during = settings.during
+        said += (
+            f"; every {settings.every} steps of training {during.samples} samples to at most "
+            f"{during.problems} problems of each of {', '.join(settings.during_sets(sets))}"
+        )
+    return said
+
+
 def show(
     recipe: Path | None = argument("RECIPE", "Without a recipe: all keys.", None),
     overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List every key with its value, default and meaning."""
-    from dph.cli.display.recipe_plan import all_keys, keys_of
     from dph.recipe import load_recipe
+    from dph.recipe.keys import keys_of
 
-    if recipe is None:
-        if overrides:
-            raise SettingsError("--set needs a recipe to override")
-        keys = all_keys()
-    else:
-        keys = keys_of(load_recipe(recipe, overrides=overrides or ()))
+    if recipe is None and overrides:
+        raise SettingsError("--set needs a recipe to override")
+    keys = list(keys_of(None if recipe is None else load_recipe(recipe, overrides=overrides or ())))
     if as_json:
         typer.echo(json_text({key.name: key.as_json() for key in keys}))
         return

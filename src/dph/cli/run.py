@@ -1,4 +1,4 @@
-"""``dph run``, ``presample`` and ``train``: the stages of a recipe."""
+"""``dph run``, ``presample``, ``train`` and ``evaluate``: the stages of a recipe."""
 
 import re
 from collections.abc import Sequence
@@ -383,3 +383,40 @@ def _text(request: "Request", result: "RunResult") -> str:
     evaluated = filter(None, (result.base, result.evaluation))
     parts += [table_text(evaluation_table(document)) for document in evaluated]
     return "\n\n".join([*parts, f"run: {request.directory}"])
+
+
+def evaluate(
+    recipe: RecipeArgument,
+    model: Path | None = option(
+        "--model DIR",
+        "Model [default: the run's result (evaluate.result), or the recipe's model].",
+        None,
+    ),
+    overrides: SetOption = None,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure Pass@k, Mean@k, retention and styles.
+
+    Models are measured on the recipe's evaluation sets, and the recipe's own model first, for
+    comparison. Finished measurements are kept: those of the run's result in the run directory, of
+    the recipe's model in base/, and of any other model in models/<name>/.
+    """
+    from dph.cli.request import read_request
+    from dph.results.charts.tables import evaluation_table
+    from dph.runs.directory import RunDirectory
+    from dph.runs.finished_models import measured_model
+
+    request = read_request(recipe, overrides=overrides, seed=seed, out=out)
+    measured = measured_model(request.recipe, request.directory, model)
+    progress, base = open_progress(), RunDirectory(request.directory).base.path
+    if model is None and measured.directory == base:
+        typer.echo(
+            f"no checkpoint in {request.directory}: the recipe's model is measured", err=True
+        )
+    with request.prepared("evaluate") as plan:
+        from dph.runs.run import evaluate_stages
+
+        document = evaluate_stages(plan, measured, progress)
+    typer.echo(json_text(document) if as_json else table_text(evaluation_table(document)))

@@ -306,15 +306,6 @@ class DataSettings(VerifiedData):
         None, description="solved examples before every prompt; default: none"
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _accept_a_bare_path_for_a_set(cls, data: Any) -> Any:
-        sets = data.get("sets") if isinstance(data, dict) else None
-        if not isinstance(sets, dict):
-            return data
-        plain = {name: {"path": s} if isinstance(s, str) else s for name, s in sets.items()}
-        return {**data, "sets": plain}
-
     def columns_of(self, name: str) -> Columns:
         """Columns of a set's fields: its own names, or else those of all files."""
         own = self.sets[name].columns

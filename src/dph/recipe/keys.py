@@ -5,8 +5,10 @@ dropped if it says "off", and refused otherwise.
 """
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -42,19 +44,91 @@ USUAL_KINDS = [
 FIELDS_OF_ALL_TERMS = {*PenaltySettings.model_fields, *AnchorSettings.model_fields}
 
 
-def known_keys(section: type[Section] = Recipe, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Every dotted key with its meaning; ``*`` stands for a name of the user's choice."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One dotted key, with its value if there is a recipe."""
+
+    name: str
+    meaning: str
+    required: bool
+    default: Any
+    has_value: bool
+    value: Any
+
+    @property
+    def differs(self) -> bool:
+        return self.has_value and (self.required or self.value != self.default)
+
+    def as_json(self) -> dict[str, Any]:
+        content: dict[str, Any] = {"meaning": self.meaning, "required": self.required}
+        if not self.required:
+            content["default"] = self.default
+        if self.has_value:
+            content |= {"value": self.value, "differs": self.differs}
+        return content
+
+    def line(self) -> str:
+        default = "required" if self.required else f"default {_plain(self.default)}"
+        if not self.has_value:
+            return f"{self.name} ({default})\n      {self.meaning}"
+        mark, aside = ("*", f"  ({default})") if self.differs else (" ", "")
+        return f"{mark} {self.name} = {_plain(self.value)}{aside}\n      {self.meaning}"
+
+
+def _plain(value: Any) -> str:
+    return "not set" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def keys_of(recipe: Recipe | None) -> Iterator[Key]:
+    """Every key of a recipe; without one all that there are, ``*`` for a name of your choice."""
+    yield from _keys(Recipe, "", None if recipe is None else recipe.model_dump(mode="json"))
+
+
+def known_keys() -> dict[str, str]:
+    """The meaning of every dotted key; ``*`` stands for a name of the user's choice."""
+    return {key.name: key.meaning for key in keys_of(None)}
+
+
+def _keys(section: type[Section], prefix: str, values: dict[str, Any] | None) -> Iterator[Key]:
+    known = values is not None
     for name, field in section.model_fields.items():
-        key, inner = f"{prefix}{name}", section_in(field.annotation)
-        if key in NAMED_TABLES:
-            yield from known_keys(NAMED_TABLES[key], f"{key}.*.")
-        elif inner is not None:
-            yield from known_keys(inner, f"{key}.")
+        below = section_in(field.annotation)
+        inside = None if values is None else values[name]
+        if prefix + name in NAMED_TABLES:
+            for own in ["*"] if inside is None else inside:
+                content = None if inside is None else inside[own]
+                yield from _keys(NAMED_TABLES[prefix + name], f"{prefix}{name}.{own}.", content)
+        elif below is not None and (not known or inside is not None):
+            yield from _keys(below, f"{prefix}{name}.", inside)
         else:
-            yield key, field.description or ""
-    if issubclass(section, TermSettings):
-        for name, (meaning, _) in term_parameters(section).items():
-            yield f"{prefix}{name}", meaning
+            required = field.is_required()
+            default = None if required else field.default
+            yield Key(
+                name=f"{prefix}{name}",
+                meaning=field.description or "",
+                required=required,
+                default=list(default) if isinstance(default, tuple) else default,
+                has_value=known,
+                value=inside,
+            )
+    if not issubclass(section, TermSettings):
+        return
+    # Parameters of the chosen term, or of all that can be chosen.
+    chosen = None if values is None else values[section.selector]
+    parameters = term_parameters(section, chosen)
+    for name in (
+        parameters if values is None else [n for n in values if n not in section.model_fields]
+    ):
+        meaning, default = parameters.get(name, (f"of {chosen}", None))
+        value = None if values is None else values[name]
+        yield Key(
+            name=f"{prefix}{name}",
+            meaning=meaning,
+            required=False,
+            default=default,
+            has_value=known,
+            value=value,
+        )
 
 
 def term_parameters(
@@ -147,7 +221,7 @@ def refuse_unknown_keys(table: Mapping[str, Any]) -> None:
 
 
 def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
-    known = [key for key, _ in known_keys()]
+    known = known_keys()
     short = [f"objective.{name}" for name in SHORTHAND]
     sections = {key.rsplit(".", 1)[0] for key in known if "." in key}
     for key, value in flat(table):

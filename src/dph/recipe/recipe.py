@@ -144,6 +144,7 @@ def recipe_of(
 def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
     """Expand the method and validate, as ``load_recipe`` does; ``table`` is nested as in TOML."""
     table = without_departed(_with_terms(table))
+    spell_out_sets(table)
     refuse_unknown_keys(table)
     try:
         recipe = Recipe.model_validate(_with_method(table))
@@ -277,7 +278,7 @@ _IN_TOML = {
 
 
 def _meaning(key: str) -> str:
-    meanings = dict(known_keys())
+    meanings = known_keys()
     if key in meanings:
         return f" ({meanings[key]})"
     field = Recipe.model_fields.get(key)

@@ -302,8 +302,7 @@ def read_progress(asked: FigureRequest) -> MeasuredRuns:
     """
     found = find_runs(asked.places)
     tables = {run: table for run in found if (table := run.progress()).num_rows}
-    logged = {run: _logged_steps(run) for run in found if run not in tables}
-    logged = {run: steps for run, steps in logged.items() if steps}
+    logged = {run: said for run in found if run not in tables and (said := _logged_steps(run))}
     measured = [run for run in found if run in tables or run in logged]
     notes = [f"{run.path}: no {PROGRESS_FILE}" for run in found if run not in measured]
     if not measured:
@@ -313,8 +312,8 @@ def read_progress(asked: FigureRequest) -> MeasuredRuns:
         )
     samples = [min(table["samples"].to_pylist()) for table in tables.values()]
     known = [
-        {int(k) for sets in steps.values() for of_set in sets.values() for k in of_set["pass_at_k"]}
-        for steps in logged.values()
+        {int(k) for sets in said.values() for of_set in sets.values() for k in of_set["pass_at_k"]}
+        for said in logged.values()
     ]
     k = asked.k or min(USUAL_K, *samples, *map(max, known))
     for limit in samples:
