@@ -50,12 +50,6 @@ def test_a_built_strength_lies_in_its_interval_as_often_as_it_says(strength: flo
     assert np.mean(inside) >= 0.95 - 3 * (0.95 * 0.05 / 200) ** 0.5
 
 
-def test_five_strengths_rise():
-    built = [truth(strength, 4) for strength in (0.2, 0.4, 0.6, 0.8, 1.0)]
-    assert built == sorted(built)
-    assert built[-1] == pytest.approx(0.1993, abs=5e-5)
-
-
 @pytest.mark.slow
 def test_without_complementarity_it_is_named_in_five_draws_of_a_hundred():
     named = 0
