@@ -77,6 +77,23 @@ def test_a_diagnosis_names_what_only_the_baseline_solved(dph):
     assert "solved by the base model alone: 10 of 12" in out
 
 
+def test_answers_without_styles_are_classified_by_the_one_that_is_named(dph, refusal, files):
+    for name, sign in (("base", "+-"), ("trained", "++")):
+        of = [json.loads(line) for line in (files / f"{name}.jsonl").read_text().splitlines()]
+        said = [row | {"response": f"1 {sign[i % 2]} 1"} for i, row in enumerate(of)]
+        (files / f"{name}.jsonl").write_text("\n".join(map(json.dumps, said)))
+    words = ("diagnose", "trained.jsonl", "--against", "base.jsonl")
+    for chosen, shares in (
+        ((), []),
+        (("--styles", "first_operation"), [("+", 1, 0.5), ("-", 0, 0.5)]),
+    ):
+        _, out, _ = dph(*words, *chosen, "--json")
+        [found] = json.loads(out)["sets"].values()
+        shown = [(one["style"], one["share"], one["baseline_share"]) for one in found["styles"]]
+        assert shown == shares
+    assert "there is no style 'signs'" in refusal(*words, "--styles", "signs")
+
+
 def test_lost_problems_are_shown_with_the_answers_of_both(document, files):
     lost = [json.dumps(row | {"correct": False}) for row in rows(bool, seed=0)]
     (files / "trained.jsonl").write_text("\n".join(lost))

@@ -94,6 +94,12 @@ def diagnose(
         "A style counts as dead when at most this fraction of its share is left.",
         0.1,
     ),
+    styles: str | None = option(
+        "--styles NAME",
+        "Classify the answers by this: sql, first_operation or module:function "
+        "[default: the styles they have].",
+        None,
+    ),
     problems: int = option(
         "--problems N", "List at most N lost and N gained problems per set.", 10, min=0
     ),
@@ -115,7 +121,9 @@ def diagnose(
     sets = set_names or ()
 
     def diagnosed(path: Path) -> "Diagnosis":
-        return diagnose_run(path, against, sets=sets, ks=ks, fdr=fdr, died=died, seed=seed)
+        return diagnose_run(
+            path, against, sets=sets, ks=ks, fdr=fdr, died=died, styles=styles, seed=seed
+        )
 
     several = holds_runs(run)
     found, notes = _of_each(run, diagnosed) if several else ([diagnosed(run)], [])

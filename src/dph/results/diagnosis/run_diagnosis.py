@@ -34,6 +34,7 @@ from dph.runs.evaluate.evaluated_runs import default_ks
 from dph.runs.evaluate.intervals import RESAMPLES, Difference
 from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores
+from dph.tasks.styles import make_style
 
 Scores = Mapping[str, SetScores]
 
@@ -82,6 +83,7 @@ def diagnose(
     ks: Sequence[int] | None = None,
     fdr: float = FDR,
     died: float = DIED,
+    styles: str | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Diagnosis:
@@ -95,6 +97,7 @@ def diagnose(
         ks: the k of Pass@k; default: those of 8, 16, 32 that there are samples for.
         fdr: the chance that two draws of one model are told apart in anything.
         died: a style has died when its share is at most this part of what it was.
+        styles: classify the answers by this (``data.styles``); default: the styles they have.
         seed: of the bootstrap and of the random choices that features are compared with.
         resamples: of the bootstrap.
 
@@ -106,7 +109,7 @@ def diagnose(
         raise SettingsError(f"a false discovery rate lies between 0 and 1, got {fdr}")
     results = RunResults(Path(run))
     baseline = results.baseline(None if against is None else Path(against))
-    tables = {"run": results.answers(texts=False), "baseline": baseline.answers(texts=False)}
+    tables = {"run": _answers(results, styles), "baseline": _answers(baseline, styles)}
     scores = comparable_scores(tables)
     names, notes = _common_sets({"run": results, "baseline": baseline}, scores, sets)
     chosen = {label: {name: of[name] for name in names} for label, of in scores.items()}
@@ -149,6 +152,15 @@ def _log(results: RunResults, notes: list[str]) -> list[Finding]:
             f"{results.path} has no metrics.jsonl, so the diagnosis has no findings about training"
         )
     return log_findings(rows)
+
+
+def _answers(results: RunResults, styles: str | None) -> pa.Table:
+    style = make_style(styles, [Path.cwd()])
+    if style is None:
+        return results.answers(texts=False)
+    table = results.answers()
+    column = pa.array([style(text) for text in table["text"].to_pylist()], pa.string())
+    return table.set_column(table.schema.get_field_index("style"), "style", column)
 
 
 def _common_sets(
