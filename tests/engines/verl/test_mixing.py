@@ -9,7 +9,8 @@ from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.utils import tensordict_utils as tu
 
-from dph.engines.verl import mixing, scoring
+from dph.engines.verl import mixing
+from dph.engines.verl import rows as engine_rows
 from dph.engines.verl.mixing import MixingActors, open_stored, stored_digest
 from dph.engines.verl.rows import answer_rows
 from dph.engines.verl.settings import TrainSettings
@@ -58,7 +59,7 @@ class FakeActors:
 def queue(monkeypatch):
     fake = FakeQueue()
     monkeypatch.setattr(mixing, "tq", fake)
-    monkeypatch.setattr(scoring, "tq", fake)
+    monkeypatch.setattr(engine_rows, "tq", fake)
     return fake
 
 
@@ -195,13 +196,13 @@ def test_the_engines_log_probs_belong_to_the_answers_tokens_and_many_are_scored_
     queue, monkeypatch
 ):
     prompts, completions = [(5, 6), (7,)], [(8, 9, 10), (11,)]
-    forward = scoring.EngineForward(FakeActors(queue), config())
+    forward = engine_rows.EngineForward(FakeActors(queue), config())
     scores = forward(prompts, completions, temperature=0.9)
     assert scores == [(-8.0, -9.0, -10.0), (-11.0,)]
     assert not queue.rows
     with pytest.raises(ValueError, match=r"temperature=0\.9, got 1\.0"):
         forward(prompts, completions, temperature=1.0)
-    monkeypatch.setattr(scoring, "_ROWS", 3)
+    monkeypatch.setattr(engine_rows, "_ROWS", 3)
     scores = forward([(5,)] * 7, [(i,) for i in range(7)], temperature=0.9)
     assert scores == [(-float(i),) for i in range(7)]
     assert queue.most == RANKS * 4
