@@ -72,14 +72,9 @@ def install_command(extra: str = "", package: str = PACKAGE) -> str:
 
 
 def _git(directory: Path, *words: str) -> str | None:
+    asked = ["git", "-C", str(directory), *words]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(directory), *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=30,
-        )
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=30)
     except FileNotFoundError:
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -1,6 +1,7 @@
 """``dph passk``, ``diagnose``, ``compare`` and ``show``: how often answers are right, and which."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,10 +96,7 @@ def diagnose(
         0.1,
     ),
     styles: str | None = option(
-        "--styles NAME",
-        "Classify the answers by this: sql, first_operation or module:function "
-        "[default: the styles they have].",
-        None,
+        "--styles NAME", "Classify the answers: sql, first_operation or module:function.", None
     ),
     problems: int = option(
         "--problems N", "List at most N lost and N gained problems per set.", 10, min=0
@@ -118,12 +116,9 @@ def diagnose(
     from dph.results.diagnosis.run_diagnosis import diagnosis_document
     from dph.results.read.found_runs import holds_runs
 
-    sets = set_names or ()
-
     def diagnosed(path: Path) -> "Diagnosis":
-        return diagnose_run(
-            path, against, sets=sets, ks=ks, fdr=fdr, died=died, styles=styles, seed=seed
-        )
+        asked = partial(diagnose_run, path, against, sets=set_names or (), ks=ks, fdr=fdr)
+        return asked(died=died, styles=styles, seed=seed)
 
     several = holds_runs(run)
     found, notes = _of_each(run, diagnosed) if several else ([diagnosed(run)], [])

@@ -331,7 +331,7 @@ def interpolate(
     overrides: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Mix a run's weights with its initial policy's or with an early checkpoint's.
+    """Mix a run's weights with its initial or an early policy's.
 
     Every mixture is written as a plain model directory, RUN/interpolated/<x>, and evaluated there;
     finished ones are kept. The table compares them with the initial policy and the run.

@@ -192,12 +192,12 @@ def test_stored_log_probs_of_another_policy_are_refused_before_the_first_step(re
 def test_of_a_large_pool_an_even_sample_is_checked(make_model, monkeypatch):
     seen = []
 
-    def score(_, prompts, *args, **kwargs):  # noqa: ARG001
+    def score(self, model, prompts, *args, **kwargs):  # noqa: ARG001
         seen.append(len(prompts))
         return [(0.25,)] * len(prompts)
 
     monkeypatch.setattr("dph.runs.train.policy_rows.CHECKED", 10)
-    monkeypatch.setattr("dph.model.forward.scorer.score_completions", score)
+    monkeypatch.setattr("dph.model.forward.scorer.AnswerScorer.logprobs", score)
     forward = training_forward(make_model())
     for size in (1, 10, 11, 95):
         with pytest.raises(PoolError, match=r"step 0 is 0\.25 nats a token"):

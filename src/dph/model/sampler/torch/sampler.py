@@ -287,6 +287,7 @@ class TorchSampler:
 def check_requests(
     config: PreTrainedConfig, requests: Iterable[SampleRequest], parameters: SamplingParameters
 ) -> None:
+    """Refuse what cannot be sampled."""
     config = config.get_text_config()
     context = getattr(config, "max_position_embeddings", None)
     vocabulary = config.vocab_size
