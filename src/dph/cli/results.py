@@ -372,7 +372,7 @@ def _layers(text: str) -> range:
     first, _, end = text.partition("-")
     if not (first.isdecimal() and end.isdecimal() and int(first) < int(end)):
         raise SettingsError(
-            f"--layers takes the first layer and the one after the last (16-24), got {text!r}"
+            f"--layers takes two numbers, the first layer and the end (16-24), got {text!r}"
         )
     return range(int(first), int(end))
 
