@@ -164,6 +164,7 @@ def test_the_diff_changes_two_names_and_adds_settings():
     gone, new = ({line.strip() for line in one} for one in (before, after))
     assert gone - new == {
         "from trl import GRPOConfig, GRPOTrainer",
+        "from dph import load_pool, load_recipe, run_verifier",
         "from dph.engines.trl import problems_dataset, reward_function",
         "trainer = GRPOTrainer(",
         "args=GRPOConfig(",
