@@ -48,7 +48,7 @@ def test_the_page_is_followed_from_the_pool_to_the_report(tmp_path):
             )
             assert done.returncode == 0, (words, done.stderr[-3000:])
             printed.append(done.stdout)
-    *_, trained, compared, _, _, reported = printed
+    *_, trained, compared, _, _, _, reported = printed
     assert "rehearsal/loss" in trained
     assert "eval_heldout/pass_at_16" in trained
     assert re.search(r"heldout.*pass@16", compared, re.IGNORECASE), compared
