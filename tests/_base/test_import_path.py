@@ -50,7 +50,7 @@ def write_module(directory, name, value):
 def _clean(monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
-    monkeypatch.setattr(import_path, "_added", [])
+    monkeypatch.setattr(import_path, "_added_paths", [])
 
 
 def test_a_module_is_found_in_the_named_directories_before_anything_else(tmp_path, monkeypatch):

@@ -156,7 +156,7 @@ CHAT = Problem(problem_id="c", prompt=({"role": "user", "content": "a"},), answe
 @pytest.mark.parametrize(
     ("problem", "count", "message"),
     [
-        (text("a"), 2, r"2 examples are needed, .*f\.jsonl has 1"),
+        (text("a"), 2, r"2 examples needed, but .*f\.jsonl has 1"),
         (text("a"), 1, r"'p' of .*f\.jsonl has no 'gold'; its fields are \['answer'\]"),
         (CHAT, 1, r"'c' of .*f\.jsonl is a chat; an example must be text"),
     ],

@@ -116,7 +116,7 @@ def test_columns_and_words_choose(file):
     found = prompts(file=rows, only={"part": "a"}, novel=True)
     assert [p.problem_id for p in found] == ["0", "2", "4"]
     assert len(prompts(file=rows)) == 6
-    with pytest.raises(DataError, match="no row left has part = 'c'; it is 'a', 'b'"):
+    with pytest.raises(DataError, match="no remaining row has part = 'c'; found 'a', 'b'"):
         prompts(file=rows, only={"part": "c"})
     with pytest.raises(DataError, match="no row has the column 'half'"):
         prompts(file=rows, only={"half": "c"})
@@ -127,8 +127,8 @@ def test_columns_and_words_choose(file):
 def test_prompts_of_a_test_are_refused_unless_its_set_is_named(file):
     rows = file({"problem_id": "x", "prompt": "the yak"}, {"problem_id": "y", "prompt": "a gnu"})
     sets = {"dev": [problem("the  yak")]}
-    with pytest.raises(DataError, match="1 of 2 prompts are prompts of the evaluation set 'dev'"):
+    with pytest.raises(DataError, match="1 of 2 prompts are also in the evaluation set 'dev'"):
         prompts(sets, file=rows)
     assert len(prompts(sets, file=rows, allow_overlap=("dev",))) == 2
-    with pytest.raises(SettingsError, match="there is no set 'test'; there is: dev"):
+    with pytest.raises(SettingsError, match="there is no set 'test'; the sets are: dev"):
         prompts(sets, file=rows, allow_overlap=("test",))

@@ -1,7 +1,7 @@
-"""Import paths, ``module:function``, of the user's own code; names that packages load lazily.
+"""Import paths (``module:function``) of user code, and names that packages load lazily.
 
-The place of the code is given separately, by the directories that are searched for it first, so
-that the same name means the same file from every working directory.
+The directories to search first are given separately, so that a name means the same file from every
+working directory.
 """
 
 import hashlib
@@ -16,8 +16,8 @@ from typing import Any
 
 from dph.errors import SettingsError
 
-_added: list[Path] = []
-"""Directories of own code that this module has put on the search path of the process."""
+_added_paths: list[Path] = []
+"""Directories of user code that this module has added to ``sys.path``."""
 
 
 def is_import_path(name: str) -> bool:
@@ -54,7 +54,7 @@ def load_callable(path: str, directories: Sequence[Path] = ()) -> Callable[..., 
         _import_top(module_name, directories)
         target: Any = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
-        # Whatever the module's own code raises, the user has to hear of it as a setting.
+        # Report any exception from the user's module as an error in the setting.
         raise SettingsError(
             f"cannot import {module_name!r} for {path!r}: {type(error).__name__}: {error}"
         ) from error
@@ -69,7 +69,7 @@ def load_callable(path: str, directories: Sequence[Path] = ()) -> Callable[..., 
 
 
 def import_path_of(function: Callable[..., Any]) -> str:
-    """The import path by which another process finds a function of a module.
+    """The path by which another process can import a function.
 
     >>> from json import dumps
     >>> import_path_of(dumps)
@@ -80,27 +80,27 @@ def import_path_of(function: Callable[..., Any]) -> str:
     if not isinstance(name, str) or not isinstance(module, str):
         raise SettingsError(
             f"{function!r:.80} ({type(function).__name__}) has no import path: "
-            "give a function that a module defines by its name, or its path 'module:function'"
+            "pass a function that a module defines by name, or its path 'module:function'"
         )
     if "<" in name:  # <lambda>, <locals>
-        kind = "a lambda" if name.endswith("<lambda>") else "a function inside another one"
+        kind = "a lambda" if name.endswith("<lambda>") else "a nested function"
         raise SettingsError(
-            f"{module}:{name} is {kind}, which other processes cannot import; define it by name "
-            f"at the top level of a module"
+            f"{module}:{name} is {kind}, which other processes cannot import; define a named "
+            f"function at the top level of a module"
         )
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    if found != function:  # a bound method is another object each time, but equal
+    if found != function:  # each access makes a new bound method, equal to the others
         raise SettingsError(
-            f"{module}:{name} is not {function!r:.80}: other processes can import only what a "
-            f"module defines under its own name"
+            f"{module}:{name} is not {function!r:.80}: other processes can import a "
+            f"function only by the name that its module gives it"
         )
     return f"{_importable_name(module)}:{name}"
 
 
 def _importable_name(module: str) -> str:
-    """A module's name for other processes: the script that is being run has one, too."""
+    """The name by which other processes can import a module, including the running script."""
     if module != "__main__":
         return module
     main = sys.modules["__main__"]
@@ -114,56 +114,56 @@ def _importable_name(module: str) -> str:
     where = f"the script {file}, which" if file else "the prompt or a notebook, which"
     raise SettingsError(
         f"the function is defined in {where} other processes cannot import; "
-        "write it to a file such as my_task.py, import it from there, or name it 'my_task:grade'"
+        "move it to a file such as my_task.py and import it from there, or pass 'my_task:grade'"
     )
 
 
 def search_in(directories: Sequence[Path]) -> None:
-    """Search for the user's own code in ``directories``, and no longer where it was before.
+    """Search for user code in ``directories``, and no longer in those of earlier calls.
 
-    They come after everything else on Python's search path, so that nothing in them shadows an
-    installed module by accident; without any it is the current directory. What was imported from
-    the places before is forgotten: another recipe's module may have the same name.
+    They come last on ``sys.path``, so that nothing in them accidentally shadows an installed
+    module. If there are none, search the current directory. Modules from directories of earlier
+    calls are unloaded, because another recipe's module may have the same name.
     """
-    wanted = [directory.resolve() for directory in directories or [Path.cwd()]]
-    for place in [place for place in _added if place not in wanted]:
-        _added.remove(place)
+    resolved = [directory.resolve() for directory in directories or [Path.cwd()]]
+    for place in [place for place in _added_paths if place not in resolved]:
+        _added_paths.remove(place)
         sys.path[:] = [entry for entry in sys.path if entry != str(place)]
-        for name in [name for name in sys.modules if "." not in name and _lies_in(name, place)]:
+        for name in [name for name in sys.modules if "." not in name and _is_in(name, place)]:
             for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
                 del sys.modules[module]
-    for place in wanted:
+    for place in resolved:
         if str(place) not in sys.path and not (place == Path.cwd() and "" in sys.path):
             sys.path.append(str(place))
-            _added.append(place)
+            _added_paths.append(place)
     importlib.invalidate_caches()
 
 
 def require_one_module(path: str, directories: Sequence[Path]) -> None:
-    """Search in ``directories``; refuse a module that could be taken for another of its name."""
+    """Search in ``directories``; refuse a module that could be confused with a namesake."""
     search_in(directories)
     module_name = path.partition(":")[0]
     top = module_name.partition(".")[0]
     directory = _directory_of(module_name, directories)
     if directory is not None:
-        wanted = module_file(top, directory) or directory.resolve() / top
-        if top in sys.modules and (used := _place(top)) != wanted:
+        expected = module_file(top, directory) or directory.resolve() / top
+        if top in sys.modules and (loaded := _module_path(top)) != expected:
             raise SettingsError(
-                f"{path!r} means {wanted}, but this process has already imported a different "
-                f"{top!r}, {used or 'a built-in module'}: give yours another name"
+                f"{path!r} means {expected}, but this process has already imported a different "
+                f"{top!r}, {loaded or 'a built-in module'}: rename your module"
             )
-    elif directories and top not in sys.modules and _lies_in(top, Path.cwd()):
+    elif directories and top not in sys.modules and _is_in(top, Path.cwd()):
         named = ", ".join(map(str, directories))
         raise SettingsError(
             f"cannot import {module_name!r} for {path!r}: it is not in {named}, only in the "
-            f"working directory ({_place(top)}); name that in data.modules if it is meant"
+            f"working directory ({_module_path(top)}); add that to data.modules if you meant it"
         )
 
 
 def source_fingerprint(module_name: str, directories: Sequence[Path] = ()) -> str:
-    """The beginning of the SHA-256 of a module's file, or '' where there is no such file.
+    """The first 12 hex digits of the SHA-256 of a module's file, or '' if there is no such file.
 
-    It tells apart versions of a user's own code, as far as the code is in that one file.
+    Distinguishes versions of user code, as far as they differ in that one file.
 
     >>> len(source_fingerprint("json.decoder")), source_fingerprint("builtins")
     (12, '')
@@ -173,20 +173,17 @@ def source_fingerprint(module_name: str, directories: Sequence[Path] = ()) -> st
 
 
 def code_fingerprint(function: Callable[..., Any]) -> str:
-    """The beginning of the SHA-256 of the file that a function, or an object's class, is from.
-
-    '' where there is no such file.
-    """
+    """The fingerprint of the file that defines a function or an object's class; '' if none."""
     holder = function if inspect.isroutine(function) else type(function)
     try:
         file = inspect.getsourcefile(holder)
-    except TypeError:  # a class of a module that is no longer imported, or built in
+    except TypeError:  # a built-in class, or one whose module is no longer imported
         return ""
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
 
 
 def source_file(module_name: str, directories: Sequence[Path] = ()) -> Path | None:
-    """The file that a module would be imported from, or None where there is no such file.
+    """The file that a module would be imported from, or None if there is no such file.
 
     >>> source_file("json.decoder").name, source_file("builtins")
     ('decoder.py', None)
@@ -207,7 +204,7 @@ def _directory_of(module_name: str, directories: Sequence[Path]) -> Path | None:
 
 
 def _import_top(module_name: str, directories: Sequence[Path]) -> None:
-    """Import a module of the directories, also if the search path holds another of its name."""
+    """Import a module from ``directories``, even if ``sys.path`` has another of that name."""
     name = module_name.partition(".")[0]
     directory = _directory_of(module_name, directories)
     file = None if directory is None else module_file(name, directory)
@@ -225,16 +222,16 @@ def _import_top(module_name: str, directories: Sequence[Path]) -> None:
         raise
 
 
-def _lies_in(top: str, directory: Path) -> bool:
-    place = _place(top)
+def _is_in(top: str, directory: Path) -> bool:
+    place = _module_path(top)
     if place is None:
         return False
     root = place.parent.parent if place.name == "__init__.py" else place.parent
     return root == directory.resolve()
 
 
-def _place(top: str) -> Path | None:
-    """Place of the module ``top``, imported or not; None for one without a file."""
+def _module_path(top: str) -> Path | None:
+    """Path of the top-level module ``top``, imported or not; None if it has no file."""
     module = sys.modules.get(top)
     if module is not None:
         file, inside = getattr(module, "__file__", None), list(getattr(module, "__path__", ()))
@@ -250,21 +247,21 @@ def _place(top: str) -> Path | None:
 
 
 def search_path() -> str:
-    """PYTHONPATH of a child that is to find what this process finds, and no more."""
+    """PYTHONPATH with which a child process finds exactly the modules that this one finds."""
     return os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
 
 
-_NOT_OFFERED = {"TYPE_CHECKING", "lazy_names"}
+_NOT_EXPORTED = {"TYPE_CHECKING", "lazy_names"}
 """Names that a package with lazy names (PEP 562) imports for its own use."""
 
 
 def lazy_names(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package whose names are in the modules given.
+    """``__getattr__`` and ``__dir__`` of a package that loads its names lazily.
 
-    ``modules`` says for each name the module that defines it, or that it is. A package repeats
-    these imports under ``TYPE_CHECKING``, for type checkers and editors.
+    ``modules`` maps each name to its defining module, or, for a submodule, to its full name. A
+    package repeats these imports under ``TYPE_CHECKING``, for type checkers and editors.
 
     >>> find, names = lazy_names("json", {"JSONDecoder": "json.decoder"})
     >>> find("JSONDecoder").__name__
@@ -275,12 +272,12 @@ def lazy_names(
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = importlib.import_module(modules[name])
-        is_name = modules[name].endswith(f".{name}") and not hasattr(module, name)
-        value = module if is_name else getattr(module, name)
+        is_module = modules[name].endswith(f".{name}") and not hasattr(module, name)
+        value = module if is_module else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *modules} - _NOT_OFFERED)
+        return sorted({*vars(sys.modules[package]), *modules} - _NOT_EXPORTED)
 
     return find, names

@@ -1,6 +1,6 @@
-"""The command line: a file for each group of verbs, which parse, call and print.
+"""The command line: one file per group of verbs, which parse options, call the package and print.
 
-A verb imports what it runs inside its function, so that ``dph --help`` answers at once.
+Each verb imports its implementation inside its function, so that ``dph --help`` is fast.
 """
 
 from dph.cli.app import main

@@ -36,7 +36,7 @@ def doctor(
     ),
     as_json: JsonOption = False,
 ) -> None:
-    """Print versions, and what is installed and what is missing.
+    """Print versions, and what is installed or missing.
 
     It covers every engine and extra. Exit code 1 means that a named part is missing or too old
     (without names: own, the part that every run needs), and 2 that a name is unknown.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dph.results.diagnosis.run_diagnosis import Diagnosis
 
 RetentionOption = Annotated[
-    int, option("--retention-k K", "Samples of a draw for keep and explore.", min=1)
+    int, option("--retention-k K", "Samples per draw for keep and explore.", min=1)
 ]
 
 
@@ -51,7 +51,7 @@ def passk(
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compute unbiased Pass@k of a file of graded samples.
+    """Compute unbiased Pass@k from a file of graded samples.
 
     The table has the mean and Pass@k with 95% intervals over problems. A sample is correct if its
     outcome is CORRECT or, in a file without outcomes, if its reward is 1.
@@ -76,9 +76,7 @@ KsOption = Annotated[
 def diagnose(
     run: Annotated[
         Path,
-        argument(
-            "RUN", "Evaluated run directory, a directory of runs, or answers of another tool."
-        ),
+        argument("RUN", "Evaluated run directory, a directory of runs, or another tool's answers."),
     ],
     against: Path | None = option(
         "--against RUN_OR_EVALUATION",
@@ -88,11 +86,13 @@ def diagnose(
     set_names: SetNamesOption = None,
     ks: KsOption = None,
     fdr: float = option(
-        "--fdr RATE", "Chance of reporting any difference between two draws of one model.", 0.05
+        "--fdr RATE",
+        "Maximum chance of reporting any difference between two draws of one model.",
+        0.05,
     ),
     died: float = option(
         "--died PART",
-        "A style counts as dead when at most this fraction of its share is left.",
+        "A style counts as dead if at most this fraction of its share is left.",
         0.1,
     ),
     styles: str | None = option(
@@ -105,11 +105,11 @@ def diagnose(
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which problems and ways of answering a run lost.
+    """Show which problems and answer styles a run lost.
 
-    The diagnosis also shows what the training log says about it. A problem counts as lost or gained
-    if two draws of one model would hardly ever differ as much; docs/guides/diagnosis.md describes
-    the tests. --json has every problem and every number.
+    The diagnosis also shows related signs in the training log. A problem counts as lost or gained
+    if two draws of one model would almost never differ that much; docs/guides/diagnosis.md
+    describes the tests. --json has every problem and every number.
     """
     from dph.cli.display.comparison import diagnosis_text
     from dph.results.diagnosis.run_diagnosis import diagnose as diagnose_run
@@ -155,15 +155,18 @@ def compare(
         list[Path],
         argument(
             "RUN",
-            "Run directories or answers of other tools; the first is the baseline. One run, or a "
-            "directory of runs, is compared with its initial policy.",
+            "Run directories or other tools' answers; the first is the baseline. A single run or "
+            "directory of runs is compared with its initial policy.",
         ),
     ],
     set_names: SetNamesOption = None,
     ks: KsOption = None,
     retention_k: RetentionOption = 8,
     problems: int = option(
-        "--problems N", "List the N most changed problems of each set, for every run.", 0, min=0
+        "--problems N",
+        "List the N problems of each set that changed most, for every run.",
+        0,
+        min=0,
     ),
     seed: BootstrapSeed = 0,
     _columns: ColumnOption = None,
@@ -246,8 +249,8 @@ def show(
     """Show problems, golds and answers of one or two runs.
 
     Equal answers are shown once, with their number in each run, outcome and reason. A problem
-    counts as lost or gained if two draws of one model would hardly ever differ as much. --set-name
-    and the other options limit what is shown; they do not change which problems count.
+    counts as lost or gained if two draws of one model would almost never differ that much.
+    --set-name and the other options limit what is shown, not which problems count.
     """
     from dph.cli.display.shown_problems import (
         ProblemChoice,

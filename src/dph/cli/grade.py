@@ -44,20 +44,18 @@ VerdictsOption = Annotated[
         f"File for the rows with reward, outcome, reason and seconds added: {ROW_FILES}.",
     ),
 ]
-AnswerTimeoutOption = Annotated[
-    float, option("--timeout S", "Time limit of one answer, in seconds.")
-]
+AnswerTimeoutOption = Annotated[float, option("--timeout S", "Time limit per answer, in seconds.")]
 ResumeOption = Annotated[
-    bool, option("--resume", "Continue where a killed run of the same command stopped.")
+    bool, option("--resume", "Continue where an interrupted run of the same command stopped.")
 ]
 ReplaceOption = Annotated[
-    bool, option("--replace", "Discard verdicts that the input has from an earlier grading.")
+    bool, option("--replace", "Discard verdicts that an earlier grading left in the input.")
 ]
 NamedColumnsOption = Annotated[
     list[str] | None,
     option(
         "--column NAME=COLUMN",
-        "Name of a column in the input, such as gold=answer; may be repeated.",
+        "Read COLUMN of the input as NAME, such as gold=answer; may be repeated.",
     ),
 ]
 
@@ -334,12 +332,12 @@ def grade(
     ),
     audit: str | None = option(
         "--audit NAME",
-        "Instead of grading: try this reward function (module:function, with the signature of "
-        "dph, TRL, verl or verifiers) or verifier on right, wrong and hostile answers.",
+        "Instead of grading: test this verifier or reward function (module:function, with the "
+        "signature of dph, TRL, verl or verifiers) on right, wrong and hostile answers.",
         None,
     ),
     problems: Path | None = option(
-        "--problems FILE", f"--audit: problems with golds: {ROW_FILES}.", None
+        "--problems FILE", f"With --audit: problems with gold answers: {ROW_FILES}.", None
     ),
     workers: WorkersOption = None,
     timeout: AnswerTimeoutOption = 5.0,
@@ -349,12 +347,12 @@ def grade(
     as_json: JsonOption = False,
     **settings: Any,
 ) -> None:
-    """Grade a file of answers: SQL, maths, code or any other.
+    """Grade a file of answers: SQL, math, code or any other.
 
-    The output has the same rows with their verdicts. Without a command, every row has a response
-    and may have a problem_id and a prompt; its other columns are the answer that the verifier
-    reads. SQL, math and code have separate commands. --audit tries a reward function itself, and
-    ends with 1 if it errs.
+    The output is the input's rows with verdicts added. Without a command, every row has a response
+    and may have a problem_id and a prompt; the verifier reads the other columns as the gold
+    answer. SQL, math and code have separate commands. --audit tests a reward function instead, and
+    exits with 1 if it finds a fault.
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)

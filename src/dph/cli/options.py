@@ -130,7 +130,7 @@ JsonOption = Annotated[bool, option("--json", "Print one JSON document; progress
 AcceptVerifierOption = Annotated[
     bool,
     option(
-        "--accept-verifier", "Continue although the verifier's file changed since the run began."
+        "--accept-verifier", "Continue even if the verifier's file has changed since the run began."
     ),
 ]
 WorkersOption = Annotated[
@@ -182,8 +182,8 @@ ColumnOption = Annotated[
     list[str] | None,
     option(
         "--column NAME=COLUMN",
-        "Name of a column in files of answers, such as response=answer or correct=exact_match: "
-        "problem_id, prompt, response, gold, correct or set; may be repeated.",
+        "Read COLUMN of the answer files as NAME (problem_id, prompt, response, gold, correct or "
+        "set), such as response=answer or correct=exact_match; may be repeated.",
         callback=_name_columns,
     ),
 ]

@@ -80,7 +80,7 @@ PlacesArgument = Annotated[
     list[Path],
     argument(
         "RUN",
-        "Run directories, a directory of runs, or answers of other tools, the base model's first.",
+        "Run directories, a directory of runs, or other tools' answers, the base model's first.",
     ),
 ]
 
@@ -100,7 +100,7 @@ def view(
     seed: IntervalsSeed = 0,
     _columns: ColumnOption = None,
 ) -> None:
-    """Serve the report of large or running runs to a browser.
+    """Serve the report of large or unfinished runs to a browser.
 
     The page follows metrics.jsonl and progress.parquet as they grow. The server reads only the run
     directories; Ctrl-C ends it.
@@ -151,7 +151,7 @@ def figure(
     set_names: SetNamesOption = None,
     k: int | None = option(
         "-k K",
-        "pass-at-k: the largest k; retention: samples of a draw; eta, progress: k of Pass@k.",
+        "pass-at-k: the largest k; retention: samples per draw; eta, progress: k of Pass@k.",
         None,
         min=1,
         show_default="the usual",
@@ -160,7 +160,7 @@ def figure(
     seed: BootstrapSeed = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw a figure of the paper from run directories.
+    """Draw one of the paper's figures from run directories.
 
     There is one panel per set, with 95% intervals. Runs that differ only in their seed count as one
     method, with intervals over seeds.
@@ -209,7 +209,7 @@ def table(
     set_names: SetNamesOption = None,
     ks: list[int] | None = option(
         "-k K",
-        "k of Pass@k; may be repeated [default: 8, 16]. retention: samples of a draw.",
+        "k of Pass@k; may be repeated [default: 8, 16]. retention: samples per draw.",
         None,
         min=1,
     ),
@@ -217,7 +217,7 @@ def table(
     seed: BootstrapSeed = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a table of the paper from run directories.
+    """Make one of the paper's tables from run directories.
 
     Numbers have 95% intervals. Runs that differ only in their seed count as one method, with
     intervals over seeds.
@@ -255,21 +255,23 @@ def report(
     title: str = option("--title TEXT", "Title of the page.", "dph report"),
     most_answers: int | None = option(
         "--most-answers N",
-        "Keep a run's N most frequent answers to each problem.",
+        "Keep only a run's N most frequent answers to each problem.",
         None,
         min=1,
         show_default="all",
     ),
-    longest: int = option("--longest N", "Keep the first N characters of a text.", 50_000, min=1),
+    longest: int = option(
+        "--longest N", "Keep only the first N characters of a text.", 50_000, min=1
+    ),
     seed: IntervalsSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write runs and all their answers as one HTML file.
 
-    The file has the comparison, curves, training, the diagnosis, and all problems with the answers
-    of the runs and of their initial policy side by side. It needs no network. Two files of answers
-    are enough: `dph report base.jsonl trained.jsonl`.
+    The file has the comparison, curves, training, the diagnosis, and every problem with the answers
+    of the runs and their initial policy side by side. It works offline. Two files of answers are
+    enough: `dph report base.jsonl trained.jsonl`.
     """
     from dph.results.report.answers import Limits
     from dph.results.report.page import write_report

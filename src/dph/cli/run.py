@@ -74,21 +74,21 @@ def presample(
     out: OutOption = None,
     write: Path | None = option(
         "--write FILE",
-        "Also write the problems with --right right answers, with their pass_rate, for any "
-        "trainer: .jsonl or .parquet.",
+        "Also write the problems in the range of --right, with their pass_rate, as .jsonl or "
+        ".parquet for any trainer.",
         None,
     ),
     write_hf: Path | None = option(
-        "--write-hf DIR", "The same as a directory for datasets.load_from_disk.", None
+        "--write-hf DIR", "The same, as a directory for datasets.load_from_disk.", None
     ),
     right: str | None = option(
         "--right LEAST-MOST",
-        "--write: right answers of a problem [default: from 1 to all but 2].",
+        "With --write: right answers per problem [default: from 1 to all but 2].",
         None,
     ),
     as_json: JsonOption = False,
 ) -> None:
-    """Sample the initial policy: make the pool."""
+    """Sample the initial policy to make the pool."""
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
@@ -253,34 +253,35 @@ ModelOption = Annotated[
     str | None,
     option(
         "--model MODEL",
-        "Instead of a recipe: a directory, or a model of the Hub. Settings that are not given "
-        "are chosen by the machine and the model; the recipe is left in the run directory.",
+        "Instead of a recipe: a model directory, or a model on the Hub. Settings that are not "
+        "given are chosen for the machine and the model; the run directory keeps the recipe.",
     ),
 ]
 TaskOption = Annotated[
     str | None,
     option(
-        "--task NAME", "--model: a published set in place of --train: gsm8k, math500, spider, bird."
+        "--task NAME",
+        "With --model: published dataset instead of --train: gsm8k, math500, spider or bird.",
     ),
 ]
 
 
 def run(
-    recipe: Path | None = argument("[RECIPE]", "Recipe, a TOML file, or --model.", None),
+    recipe: Path | None = argument("[RECIPE]", "Recipe, a TOML file; or give --model.", None),
     model: ModelOption = None,
-    train: str | None = option("--train FILE", "--model: problems to train on.", None),
+    train: str | None = option("--train FILE", "With --model: problems to train on.", None),
     test: str | None = option(
         "--test FILE",
-        "--model: problems to evaluate on [default: a tenth of --train is held out].",
+        "With --model: problems to evaluate on [default: hold out a tenth of --train].",
         None,
     ),
     verifier: str | None = option(
-        "--verifier NAME", "--model: a verifier's name, or module:function.", None
+        "--verifier NAME", "With --model: a verifier's name, or module:function.", None
     ),
-    method: str | None = option("--method NAME", "--model: method [default: dph_f].", None),
+    method: str | None = option("--method NAME", "With --model: method [default: dph_f].", None),
     task: TaskOption = None,
     data: str | None = option(
-        "--data DIR", "--task spider, bird: the set's directory, as published.", None
+        "--data DIR", "With --task spider or bird: the dataset's directory, as published.", None
     ),
     overrides: SetOption = None,
     seed: SeedOption = None,
@@ -288,10 +289,10 @@ def run(
     accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
     engine: EngineOption = None,
-    nodes: int | None = option("--nodes N", "--engine verl: number of machines.", None, min=1),
-    gpus: int | None = option("--gpus N", "--engine verl: GPUs per machine.", None, min=1),
+    nodes: int | None = option("--nodes N", "With --engine verl: number of machines.", None, min=1),
+    gpus: int | None = option("--gpus N", "With --engine verl: GPUs per machine.", None, min=1),
     address: str | None = option(
-        "--address HOST:PORT", "--engine verl: Ray cluster to join.", None
+        "--address HOST:PORT", "With --engine verl: Ray cluster to join.", None
     ),
     dry_run: bool = option(
         "--dry-run", "Print the commands and settings that would start verl.", False
@@ -389,7 +390,7 @@ def evaluate(
     recipe: RecipeArgument,
     model: Path | None = option(
         "--model DIR",
-        "Model [default: the run's result (evaluate.result), or the recipe's model].",
+        "Model to evaluate [default: the run's result (evaluate.result), or the recipe's model].",
         None,
     ),
     overrides: SetOption = None,
@@ -399,9 +400,9 @@ def evaluate(
 ) -> None:
     """Measure Pass@k, Mean@k, retention and styles.
 
-    Models are measured on the recipe's evaluation sets, and the recipe's own model first, for
-    comparison. Finished measurements are kept: those of the run's result in the run directory, of
-    the recipe's model in base/, and of any other model in models/<name>/.
+    Models are evaluated on the recipe's evaluation sets, the recipe's own model first, for
+    comparison. Finished evaluations are kept: of the run's result in the run directory, of the
+    recipe's model in base/, and of any other model in models/<name>/.
     """
     from dph.cli.request import read_request
     from dph.results.charts.tables import evaluation_table
@@ -412,9 +413,7 @@ def evaluate(
     measured = measured_model(request.recipe, request.directory, model)
     progress, base = open_progress(), RunDirectory(request.directory).base.path
     if model is None and measured.directory == base:
-        typer.echo(
-            f"no checkpoint in {request.directory}: the recipe's model is measured", err=True
-        )
+        typer.echo(f"no checkpoint in {request.directory}: evaluating the recipe's model", err=True)
     with request.prepared("evaluate") as plan:
         from dph.runs.run import evaluate_stages
 

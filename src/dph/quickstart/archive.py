@@ -1,6 +1,6 @@
-"""The quickstart's data: one archive with a folder for each task, the same on every machine.
+"""Data of the quickstart: one archive with a folder per task, identical on every machine.
 
-The laboratory of the checkout writes the archive (``lab/quickstart/archive.py``).
+``lab/quickstart/archive.py`` in the repository writes the archive.
 """
 
 import io
@@ -16,27 +16,27 @@ DIGEST = "ceb834741aa156e1246ed301a2a5b2c68a486bf93736d9763dafae9407f606f0"
 """SHA-256 of ``ARCHIVE``."""
 TASKS = ("countdown", "sql")
 MADE_FROM = "quickstart.json"
-"""Written last into an unpacked folder."""
-_TINY = 24
-"""Problems of each file that ``--tiny`` keeps."""
+"""Name of a file that is written last and marks a folder as fully unpacked."""
+_TINY_PROBLEMS = 24
+"""Number of problems that ``--tiny`` keeps of each file."""
 
 
 def unpack(task: str, out: Path, *, seed: int, tiny: bool = False) -> None:
-    """Unpack a task into ``out``; keep files that were unpacked for the same quickstart.
+    """Unpack a task into ``out``, unless the same quickstart was already unpacked there.
 
-    ``tiny`` keeps the first problems of each file.
+    ``tiny`` keeps only the first problems of each file.
 
     Raises:
         SettingsError: there is no such task.
-        DataError: ``out`` holds another quickstart, or the archive is damaged.
+        DataError: ``out`` has a different quickstart, or the archive is damaged.
     """
-    wanted = {"schema": 1, "task": task, "seed": seed, "tiny": tiny, "archive": DIGEST}
+    settings = {"schema": 1, "task": task, "seed": seed, "tiny": tiny, "archive": DIGEST}
     made = out / MADE_FROM
     if made.exists():
-        if (found := read_json(made)) != wanted:
+        if (found := read_json(made)) != settings:
             raise DataError(
-                f"{out} holds a quickstart of {found}, not of {wanted}; choose another directory "
-                "(--out) or remove it"
+                f"{out} has a quickstart made from {found}, not {settings}; choose another "
+                "directory (--out) or remove this one"
             )
         return
     files = task_files(task)
@@ -44,14 +44,14 @@ def unpack(task: str, out: Path, *, seed: int, tiny: bool = False) -> None:
     for name, content in files.items():
         make_directory((out / name).parent)
         if tiny and PurePosixPath(name).parts[0] == "problems":
-            content = b"".join(content.splitlines(keepends=True)[:_TINY])
+            content = b"".join(content.splitlines(keepends=True)[:_TINY_PROBLEMS])
         with atomic_path(out / name) as temporary:
             temporary.write_bytes(content)
-    write_json(made, wanted)
+    write_json(made, settings)
 
 
 def task_files(task: str) -> dict[str, bytes]:
-    """Content of each file of a task, by its path below the task's folder.
+    """Content of each file of a task, by its path relative to the task's folder.
 
     Raises:
         SettingsError: there is no such task.

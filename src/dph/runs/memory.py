@@ -259,7 +259,7 @@ _STATISTIC, _STATISTIC_ON_CPU, _TABLES = 2**26, 2**24, 10
 """Numbers in a table of a term over the vocabulary (`dph.model.forward.over_vocabulary`), and
 the number of such tables, half of them the term's."""
 _OVER_VOCABULARY = {"entropy", "exact_reverse_kl", "exact_forward_kl"}
-_OF_A_LOGIT = 18
+_BYTES_PER_LOGIT = 18
 """Bytes of a logit in a step on a GPU (`dph.model.sampler.torch.waves`)."""
 _OF_FREE = 0.85
 """Share of a GPU's free memory that the sampler fills if its rows are ``auto``."""
@@ -473,6 +473,6 @@ def _step(trained: int, shape: ModelShape, *, adapter: bool, states: float, cuda
 
 def _sampling(recipe: Recipe, shape: ModelShape, load: Load, *, cuda: bool) -> float:
     """Bytes of a prefill's layer or of a step's logits, with their sums, whichever is larger."""
-    logit = _OF_A_LOGIT if cuda else 4.0 * (3 + (_products(recipe) == 2))
+    logit = _BYTES_PER_LOGIT if cuda else 4.0 * (3 + (_products(recipe) == 2))
     prefill = load.prefilled * _products(recipe) * (3 * shape.inner + 4 * shape.hidden)
     return max(load.rows * shape.vocabulary * logit, prefill)

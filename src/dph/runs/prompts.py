@@ -1,4 +1,4 @@
-"""Prompts of a run: examples before each question, tokens, and prompts without labels."""
+"""Prompts of a run: few-shot examples, tokenization, and unlabelled prompts."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,18 +30,18 @@ def words_of(problem: Problem) -> frozenset[str]:
 
 
 def with_new_words(problems: Iterable[Problem], known: Sequence[Problem]) -> list[Problem]:
-    """The problems with a word that no prompt of ``known`` has."""
+    """Problems with a word that is in no prompt of ``known``."""
     seen = frozenset[str]().union(*map(words_of, known))
     return [problem for problem in problems if not words_of(problem) <= seen]
 
 
 def same_prompts(problems: Sequence[Problem], others: Sequence[Problem]) -> list[Problem]:
-    """The problems whose prompt ``others`` have too; blanks and system messages do not count."""
-    taken = {_spelling(problem) for problem in others}
-    return [problem for problem in problems if _spelling(problem) in taken]
+    """Problems whose prompt is also in ``others``, up to whitespace and system messages."""
+    taken = {_prompt_key(problem) for problem in others}
+    return [problem for problem in problems if _prompt_key(problem) in taken]
 
 
-def _spelling(problem: Problem) -> tuple[str, ...]:
+def _prompt_key(problem: Problem) -> tuple[str, ...]:
     prompt = problem.prompt
     given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     return tuple(" ".join(m["content"].split()) for m in given if m["role"] != "system")
@@ -52,7 +52,7 @@ TEMPLATE = "{prompt}\n{answer}\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question and its answer."""
+    """A few-shot example: a question and its answer."""
 
     prompt: str
     answer: str
@@ -60,10 +60,10 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Shots:
-    r"""Examples, and how they are written before a question.
+    r"""Few-shot examples, and the template that formats them.
 
-    A text prompt follows the examples as ``template`` writes them, and ends where its own answer
-    would begin. In a chat each example is a message of the user and one of the assistant.
+    In a text prompt, the question follows the examples in the same format and ends where its
+    answer would begin. In a chat, each example is a user message and an assistant message.
 
     >>> shots = Shots((Example("1 + 1", "2"),), "{prompt} = {answer}\n")
     >>> shots.before(Problem(problem_id="p", prompt="2 + 3"), chat=False).prompt
@@ -74,7 +74,7 @@ class Shots:
     template: str = TEMPLATE
 
     def before(self, problem: Problem, *, chat: bool) -> Problem:
-        """The problem with the examples before its prompt, unless it has them already."""
+        """Put the examples before the problem's prompt, unless it already begins with them."""
         prompt = problem.prompt
         if isinstance(prompt, str) and not chat:
             return replace(problem, prompt=self._text(prompt))
@@ -89,7 +89,7 @@ class Shots:
         )
         if prompt.startswith(beginning):
             return prompt
-        # A blank before the answer is part of its first token.
+        # A space before the answer is part of the answer's first token.
         return beginning + f"{before}{prompt}{between}".rstrip(" ")
 
     def _messages(self, given: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
@@ -107,21 +107,21 @@ class Shots:
 def recipe_shots(
     recipe: Recipe, train: Sequence[Problem]
 ) -> tuple[Shots | None, tuple[Problem, ...]]:
-    """The examples, if the recipe has some, and the training problems that are not among them."""
+    """The recipe's few-shot examples, if any, and the training problems not used as examples."""
     settings, data = recipe.data.shots, recipe.data
     if settings is None:
         return None, tuple(train)
     if data.chat is True and settings.template is not None:
         raise SettingsError(
             "data.shots.template is for plain prompts; in a chat (data.chat) each example is a "
-            "message of the user and one of the assistant"
+            "user message and an assistant message"
         )
     file, count = settings.file, settings.count
     chosen = list(train) if file is None else load_problems(file, columns=data.columns)
     where = str(file or data.train)
     if count is not None:
         if count > len(chosen):
-            raise DataError(f"data.shots: {count} examples are needed, {where} has {len(chosen)}")
+            raise DataError(f"data.shots: {count} examples needed, but {where} has {len(chosen)}")
         order = generator(settings.seed, "shots").permutation(len(chosen))[:count]
         chosen = [chosen[index] for index in order]
     examples = tuple(_example(problem, settings.answer, where) for problem in chosen)
@@ -148,7 +148,7 @@ def _example(problem: Problem, answer: str, where: str) -> Example:
 def require_no_shown_test(
     shots: Shots | None, sets: Iterable[tuple[str, Sequence[Problem]]]
 ) -> None:
-    """Refuse a test problem among the examples, whose answer would precede every question."""
+    """Refuse test problems as examples, because every prompt would show their answers."""
     if shots is None:
         return
     shown = [Problem(problem_id=each.prompt, prompt=each.prompt) for each in shots.examples]
@@ -156,16 +156,16 @@ def require_no_shown_test(
         if same := same_prompts(problems, shown):
             raise DataError(
                 f"data.shots: problem {same[0].problem_id!r} of the evaluation set {name!r} is "
-                "among the examples: take them from other problems, or draw by another "
+                "among the examples: take the examples from other problems, or change "
                 "data.shots.seed"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPrompts:
-    """A tokenizer, and the settings of ``[data]`` by which a prompt becomes tokens.
+    """A tokenizer, and the ``[data]`` settings that decide how a prompt is tokenized.
 
-    ``chat``: texts go through the chat template.
+    ``chat``: whether texts go through the chat template.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -175,27 +175,27 @@ class RunPrompts:
 
     @classmethod
     def of(cls, data: DataSettings, tokenizer: PreTrainedTokenizerBase) -> "RunPrompts":
-        """The prompts of ``[data]``; ``data.template`` is set in the tokenizer."""
+        """Read ``[data]``; ``data.template`` is set on ``tokenizer`` itself."""
         set_template_variables(tokenizer, data.template)
         chat = wants_chat(tokenizer, data.chat)
         return cls(tokenizer=tokenizer, chat=chat, system_prompt=data.system_prompt)
 
     def asked(self, problem: Problem) -> Problem:
-        """The problem with the recipe's examples, if there are any, before its prompt."""
+        """Put the recipe's few-shot examples, if any, before the problem's prompt."""
         if self.shots is None or not problem.prompt:
             return problem
         return self.shots.before(problem, chat=self.chat)
 
     def fingerprint(self, problems: Sequence[Problem]) -> str:
-        """The fingerprint of problems with their examples."""
+        """Fingerprint of the problems, including their few-shot examples."""
         return problems_fingerprint(list(map(self.asked, problems)))
 
     def turns(self, tools: Sequence[Mapping[str, Any]]) -> TurnEncoder:
-        """Encoder of prompts and results in an environment with these tools."""
+        """Encoder of prompts and tool results for an environment with these tools."""
         return TurnEncoder(self.tokenizer, tools, chat=self.chat, system_prompt=self.system_prompt)
 
     def encode(self, problem: Problem) -> tuple[int, ...]:
-        """The tokens of the prompt with its examples."""
+        """Token ids of the prompt, including its examples."""
         return encode_prompt(
             self.tokenizer,
             self.asked(problem).prompt,
@@ -206,7 +206,7 @@ class RunPrompts:
     def require_fit(
         self, config: PreTrainedConfig, problems: Sequence[Problem], *, max_tokens: int
     ) -> None:
-        """Refuse prompts that cannot be sampled, before anything is written."""
+        """Refuse prompts that the model cannot sample from, before anything is written."""
         requests = (
             SampleRequest(problem_id=p.problem_id, prompt_ids=self.encode(p), samples=1)
             for p in problems
@@ -223,10 +223,10 @@ Sets = Mapping[str, Sequence[Problem]]
 def file_prompts(
     settings: SelfConsistencySettings, *, train: Sequence[Problem], sets: Sets
 ) -> tuple[Problem, ...]:
-    """The prompts of ``file`` that ``only`` and ``novel`` leave, none of them in ``sets``."""
+    """Prompts of ``file`` selected by ``only`` and ``novel``; refuse any that are in ``sets``."""
     settings.require_file()
     assert settings.file is not None
-    chosen = _only_rows(load_problems(settings.file), settings)
+    chosen = _selected_rows(load_problems(settings.file), settings)
     _require_no_tests(chosen, settings, sets)
     if settings.novel:
         chosen = with_new_words(chosen, train)
@@ -244,7 +244,7 @@ def require_unlabelled(problems: Sequence[Problem], *, per_step: int) -> None:
         )
 
 
-def _only_rows(rows: Sequence[Problem], settings: SelfConsistencySettings) -> list[Problem]:
+def _selected_rows(rows: Sequence[Problem], settings: SelfConsistencySettings) -> list[Problem]:
     chosen = list(rows)
     for column, value in settings.only.items():
         if not any(column in row.answer for row in rows):
@@ -253,7 +253,7 @@ def _only_rows(rows: Sequence[Problem], settings: SelfConsistencySettings) -> li
         if not chosen:
             found = sorted({repr(row.answer.get(column)) for row in rows})[:5]
             raise DataError(
-                f"self_consistency.only: no row left has {column} = {value!r}; it is "
+                f"self_consistency.only: no remaining row has {column} = {value!r}; found "
                 f"{', '.join(found)} ..."
             )
     return chosen
@@ -267,14 +267,14 @@ def _require_no_tests(
         if name not in sets:
             names = ", ".join(sets) or "none"
             raise SettingsError(
-                f"self_consistency.allow_overlap: there is no set {name!r}; there is: {names}"
+                f"self_consistency.allow_overlap: there is no set {name!r}; the sets are: {names}"
             )
     for name, problems in sets.items():
         if name in settings.allow_overlap:
             continue
         if same := same_prompts(prompts, problems):
             raise DataError(
-                f"self_consistency: {len(same)} of {len(prompts)} prompts are prompts of the "
-                f"evaluation set {name!r}, the first is {same[0].problem_id!r}: leave them out, or "
+                f"self_consistency: {len(same)} of {len(prompts)} prompts are also in the "
+                f"evaluation set {name!r}, for example {same[0].problem_id!r}: remove them, or "
                 "name the set in self_consistency.allow_overlap if this is intended"
             )

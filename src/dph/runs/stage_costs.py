@@ -1,7 +1,7 @@
-"""The cost of each stage of a run: answers drawn, their tokens, seconds. Loads no torch.
+"""Cost of each stage of a run: sampled answers, their tokens, and seconds. Does not load torch.
 
-Pre-sampling counts in full for every run that reads a pool, even if runs share it: each would have
-drawn it. Verdicts, evaluations and the initial model do not count.
+Every run that reads a pool is charged for all of its pre-sampling, even if runs share the pool:
+each would have sampled it. Verdicts, evaluations and the initial model are not charged.
 """
 
 import time
@@ -19,7 +19,7 @@ from dph.runs.presample.manifest import read_manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageCost:
-    """A stage's answers, their tokens and seconds; None: unknown from its files."""
+    """Answers, tokens and seconds of a stage; None if its files do not tell."""
 
     stage: str
     answers: int | None
@@ -29,28 +29,28 @@ class StageCost:
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """The costs of a run's stages, in order, and their sums; None if all are unknown."""
+    """Costs of a run's stages, in order, and totals; a total is None if all are unknown."""
 
     stages: Sequence[StageCost]
 
     @property
     def answers(self) -> int | None:
-        """All answers that were drawn."""
+        """Total number of sampled answers."""
         return _sum(one.answers for one in self.stages)
 
     @property
     def tokens(self) -> int | None:
-        """All tokens of answers."""
+        """Total number of tokens in the answers."""
         return _sum(one.tokens for one in self.stages)
 
     @property
     def seconds(self) -> float | None:
-        """All known seconds."""
+        """Total of the known seconds."""
         return _sum(one.seconds for one in self.stages)
 
     @property
     def untimed(self) -> list[str]:
-        """Stages whose seconds are unknown: the sum is without theirs."""
+        """Stages of unknown duration, which ``seconds`` leaves out."""
         return [one.stage for one in self.stages if one.seconds is None]
 
 
@@ -63,27 +63,27 @@ def _sum(values: Iterable[Number | None]) -> Number | None:
 
 
 def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
-    """The cost of each stage of ``run`` by the files that it still has."""
+    """Cost of each stage of ``run``, as far as its remaining files tell."""
     before = [] if recipe is None else _pool(RunDirectory(run).pool(recipe), recipe)
     return RunCost([*before, *_training(RunDirectory(run))])
 
 
 def note_seconds(place: Path, seconds: float) -> None:
-    """Write the seconds of a pool next to it: equal pools have equal bytes."""
+    """Write a pool's seconds next to it, not into it, so that equal pools have equal bytes."""
     write_json(_seconds_file(place), {"seconds": round(seconds, 2)})
 
 
 @contextmanager
 def timed(place: Path) -> Iterator[None]:
-    """Add the seconds of a block that makes or completes a pool, unless it fails."""
-    is_there, started = is_made(place), time.perf_counter()
-    before = noted_seconds(place) if is_there else None
+    """Add the duration of a block that makes or completes a pool, unless the block fails."""
+    exists, started = is_made(place), time.perf_counter()
+    before = noted_seconds(place) if exists else None
     yield
     note_seconds(place, (before or 0.0) + time.perf_counter() - started)
 
 
 def noted_seconds(place: Path) -> float | None:
-    """The seconds of a pool; None if they were not written."""
+    """A pool's recorded seconds; None if there is no record."""
     path = _seconds_file(place)
     return float(read_json(path)["seconds"]) if path.is_file() else None
 
@@ -107,14 +107,14 @@ def _training(run: RunDirectory) -> Iterator[StageCost]:
     rows = read_metrics(run.metrics)
     if not rows:
         return
-    drew = [row for row in rows if row.get("tokens") is not None]
-    means = [row.get("completion_tokens") for row in drew]
+    with_tokens = [row for row in rows if row.get("tokens") is not None]
+    means = [row.get("completion_tokens") for row in with_tokens]
     yield StageCost(
         stage="training",
         answers=_sum(
             round(row["tokens"] / mean) if mean else 0
-            for row, mean in zip(drew, means, strict=True)
+            for row, mean in zip(with_tokens, means, strict=True)
         ),
-        tokens=_sum(int(row["tokens"]) for row in drew),
+        tokens=_sum(int(row["tokens"]) for row in with_tokens),
         seconds=_sum(float(row["seconds"]) for row in rows if row.get("seconds") is not None),
     )

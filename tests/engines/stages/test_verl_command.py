@@ -41,7 +41,7 @@ def test_a_step_is_a_rollout_of_whole_problems():
     assert found["trainer.total_training_steps"] == "10"
     assert found["dph.rehearsal_per_step"] == "8"
     assert found["dph.objective"] == "/run/recipe.toml"
-    with pytest.raises(SettingsError, match=r"does not divide by train\.minibatches = 4"):
+    with pytest.raises(SettingsError, match=r"is not divisible by train\.minibatches = 4"):
         train_overrides(run_of(**{"train.minibatches": 4}))
 
 

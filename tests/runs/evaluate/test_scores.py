@@ -52,7 +52,7 @@ def test_metric_values_come_problem_by_problem(make_scores):
 
 def test_other_problems_are_refused_with_an_example(make_scores):
     more, fewer = make_scores(ROWS), make_scores(ROWS[:2])
-    message = "problem by problem: 1 of more are not in fewer, for example 'p2'"
+    message = "problem by problem: 1 problem.s. of more are not in fewer, for example 'p2'"
     with pytest.raises(DataError, match=message):
         require_same_problems(more, fewer, name_a="more", name_b="fewer")
     with pytest.raises(DataError, match=message):
@@ -60,7 +60,7 @@ def test_other_problems_are_refused_with_an_example(make_scores):
     with pytest.raises(DataError, match="the base model are not in the model"):
         set_summary(fewer, ks=[1], seed=0, base=more)
     swapped = make_scores(ROWS, problem_ids=("p0", "p2", "p1"))
-    with pytest.raises(DataError, match="at 1 one has 'p1', the other 'p2'"):
+    with pytest.raises(DataError, match="at position 1, one has 'p1', the other 'p2'"):
         require_same_problems(more, swapped, name_a="a", name_b="b")
 
 
@@ -105,5 +105,5 @@ def test_the_document_has_exactly_the_keys_of_the_contract(scores, make_scores):
 def test_a_base_without_the_set_and_another_number_of_samples_are_refused(scores):
     with pytest.raises(DataError, match="not evaluated on set 'dev'"):
         evaluation_document("m", 16, {"dev": scores}, {}, [1], seed=0)
-    with pytest.raises(DataError, match="16 samples a problem, not 8"):
+    with pytest.raises(DataError, match="16 samples per problem, not 8"):
         evaluation_document("m", 8, {"dev": scores}, None, [1], seed=0)

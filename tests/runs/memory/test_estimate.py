@@ -105,7 +105,7 @@ def test_sizes_of_blocks_are_those_that_are_computed():
     assert (memory._STATISTIC, memory._STATISTIC_ON_CPU) == (head.CUDA_TABLE, head.TABLE)
     assert memory._TABLES == 2 * over_vocabulary.TABLES
     assert memory._TABLE == logprobs._LOGITS_AT_ONCE
-    assert memory._OF_A_LOGIT == waves._OF_A_LOGIT
+    assert memory._BYTES_PER_LOGIT == waves._BYTES_PER_LOGIT
     assert memory._OF_FREE == waves._SHARE
     assert memory._PREFILL == rows_in_place.PREFILL_TOKENS
     assert memory._PREFILL_ON_CPU == shared_forward.CPU_PREFILL_TOKENS

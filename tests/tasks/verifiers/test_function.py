@@ -180,10 +180,10 @@ def closure():
             lambda response, problem: response == problem,
             "is a lambda, which other processes cannot",
         ),
-        (closure(), "is a function inside another one"),
+        (closure(), "is a nested function"),
         (partial(grade_long), "has no import path"),
         (Graders(), "has no import path"),
-        (Graders().bound, "can import only what a module defines under its own name"),
+        (Graders().bound, "can import a function only by the name that its module gives it"),
     ],
 )
 def test_a_function_that_no_other_process_can_import_is_refused(function, words):

@@ -1,4 +1,4 @@
-"""A recipe as commands of verl: overrides in Hydra's grammar, and the processes' environment."""
+"""A recipe as verl commands: Hydra overrides and environment variables."""
 
 import itertools
 import os
@@ -16,11 +16,11 @@ from dph.runs.directory import CHECKPOINTS, PROBLEMS_FILE, RunDirectory
 LOG = "log.jsonl"
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+-]+")
 _NOT_TEXT = re.compile(r"(?i)true|false|null|nan|inf|[-+]?[0-9.][0-9.e+_-]*")
-"""Words that Hydra would not read as text."""
+"""Words that Hydra would not parse as strings."""
 
 
 def override(key: str, value: Any) -> str:
-    r"""``key=value``; a mapping replaces the old one, and may have keys that it had not.
+    r"""``key=value``; a mapping replaces the existing one and may add keys to it.
 
     >>> override("data.train_batch_size", 4), override("dph.databases", None)
     ('data.train_batch_size=4', 'dph.databases=null')
@@ -31,7 +31,7 @@ def override(key: str, value: Any) -> str:
 
 
 def hydra_value(value: Any) -> str:
-    """A value in Hydra's grammar; texts are quoted if they need it."""
+    """A value in Hydra's grammar; strings are quoted if necessary."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int | float):
@@ -43,7 +43,7 @@ def hydra_value(value: Any) -> str:
     text = str(value) if isinstance(value, Path) else value
     if _PLAIN.fullmatch(text) and not _NOT_TEXT.fullmatch(text):
         return str(text)
-    # For Hydra, backslashes only count before a quote.
+    # To Hydra, backslashes are special only before a quote.
     quoted = re.sub(r"(\\*)'", r"\1\1\\'", text)
     end = re.search(r"\\*$", quoted)
     return f"'{quoted}{end[0] if end else ''}'"
@@ -53,13 +53,13 @@ DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
 _STATE = ("model", "optimizer", "extra")
 _ACTOR, _REF = "actor_rollout_ref.actor", "actor_rollout_ref.ref"
 _ROLLOUT, _MODEL = "actor_rollout_ref.rollout", "actor_rollout_ref.model"
-_SAID = 256
+_RESET_TOKENS = 256
 """Tokens that ``reset`` may add to a prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerlRun:
-    """A recipe in its run directory, with what verl must know of it.
+    """A recipe and its run directory, with the facts that verl needs.
 
     ``model`` is the directory of the initial policy; ``longest_prompt`` is in tokens.
     """
@@ -71,37 +71,37 @@ class VerlRun:
 
     @property
     def place(self) -> Path:
-        """Directory of verl's files: problems as parquet, its checkpoints and its output."""
+        """Directory of verl's files: problems as parquet, checkpoints and output."""
         return RunDirectory(self.directory.absolute()).engine("verl")
 
     @property
     def recipe_file(self) -> Path:
-        """The recipe as `dph run` writes it."""
+        """The recipe file that `dph run` writes."""
         return RunDirectory(self.directory.absolute()).recipe_file
 
 
 def presample_overrides(run: VerlRun) -> list[str]:
-    """Words after ``python -m dph.engines.verl.presample``."""
+    """Arguments of ``python -m dph.engines.verl.presample``."""
     settings = run.recipe.presample
-    own = {
+    values = {
         **_shared(run),
         "dph.seed": run.recipe.presampling_seed,
         "dph.samples": settings.samples,
         "dph.threshold": settings.threshold,
         "dph.wrong_final": settings.wrong_final,
     }
-    return [*itertools.starmap(override, own.items()), *run.recipe.verl.overrides]
+    return [*itertools.starmap(override, values.items()), *run.recipe.verl.overrides]
 
 
 def train_overrides(run: VerlRun) -> list[str]:
-    """Words after ``python -m dph.engines.verl.train``."""
+    """Arguments of ``python -m dph.engines.verl.train``."""
     recipe, train = run.recipe, run.recipe.train
     if train.problems_per_step % train.minibatches:
         raise SettingsError(
-            f"train.problems_per_step = {train.problems_per_step} does not divide by "
-            f"train.minibatches = {train.minibatches}: verl's mini-batches are whole problems"
+            f"train.problems_per_step = {train.problems_per_step} is not divisible by "
+            f"train.minibatches = {train.minibatches}: verl splits batches by problem"
         )
-    own = {
+    values = {
         **_shared(run),
         "dph.seed": recipe.seed,
         "dph.objective": run.recipe_file,
@@ -118,18 +118,18 @@ def train_overrides(run: VerlRun) -> list[str]:
         f"{_ACTOR}.optim.weight_decay": train.weight_decay,
         f"{_ACTOR}.optim.clip_grad": train.max_grad_norm,
         "trainer.total_training_steps": train.steps,
-        "trainer.total_epochs": train.steps,  # an epoch has a step or more: steps end it
+        "trainer.total_epochs": train.steps,  # enough: every epoch has a step
         "trainer.save_freq": train.checkpoint_every,
         "trainer.max_actor_ckpt_to_keep": train.keep_checkpoints,
-        # Gathered by verl in float32; merging its shards afterwards would round to bfloat16.
+        # verl gathers this model in float32; merging its shards later would round to bfloat16.
         f"{_ACTOR}.checkpoint.save_contents": [*_STATE, "hf_model"],
         f"{_ACTOR}.checkpoint.load_contents": _STATE,
     }
-    return [*itertools.starmap(override, own.items()), *recipe.verl.overrides]
+    return [*itertools.starmap(override, values.items()), *recipe.verl.overrides]
 
 
 def environment(run: VerlRun, *, log: Path) -> dict[str, str]:
-    """Environment of verl's processes, in addition to their overrides."""
+    """Environment variables to set for verl's processes."""
     address = run.recipe.verl.address
     return {
         "VERL_FILE_LOGGER_PATH": str(log),
@@ -150,16 +150,16 @@ def require_cluster(recipe: Recipe) -> None:
 
 def _shared(run: VerlRun) -> dict[str, Any]:
     recipe, data, sampling = run.recipe, run.recipe.data, run.recipe.sampling
-    problems, acts = run.place / PROBLEMS_FILE, recipe.environment.path is not None
+    problems, multi_turn = run.place / PROBLEMS_FILE, recipe.environment.path is not None
     settings, longest = recipe.model, run.longest_prompt + recipe.answer_tokens
     tokens = max(recipe.train.microbatch_tokens, longest)
-    dtype = DTYPES[settings.dtype]
+    dtype, loop = DTYPES[settings.dtype], "dph_trajectory" if multi_turn else "dph_single_turn"
     precision = {"param_dtype": dtype, "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
     return {
         "data.train_files": problems,
         "data.val_files": problems,
         "data.train_batch_size": recipe.train.problems_per_step,
-        "data.max_prompt_length": run.longest_prompt + (_SAID if acts else 0),
+        "data.max_prompt_length": run.longest_prompt + (_RESET_TOKENS if multi_turn else 0),
         "data.max_response_length": recipe.answer_tokens,
         "data.seed": recipe.seed,
         f"{_MODEL}.path": run.model.absolute(),
@@ -202,16 +202,16 @@ def _shared(run: VerlRun) -> dict[str, Any]:
         "dph.sql_rule": data.verifier_settings["sql_rule"],
         "dph.chat": data.chat is True,
         "dph.system_prompt": data.system_prompt,
-        "dph.environment": run.recipe_file if acts else None,
-        f"{_ROLLOUT}.agent.default_agent_loop": "dph_trajectory" if acts else "dph_single_turn",
-        # Of the rollouts that verl has, SGLang's takes no seed with a request.
+        "dph.environment": run.recipe_file if multi_turn else None,
+        f"{_ROLLOUT}.agent.default_agent_loop": loop,
+        # SGLang is the only rollout of verl that takes no seed per request.
         "dph.seed_requests": recipe.verl.rollout != "sglang",
     }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One process of verl: its purpose, its words, and additions to our environment."""
+    """One verl process: its purpose, its arguments, and additions to the environment."""
 
     what: str
     words: Sequence[str]
@@ -219,7 +219,7 @@ class Command:
 
 
 def commands(run: VerlRun, *, pool: bool, python: str = sys.executable) -> list[Command]:
-    """Commands in order: pre-sampling if a ``pool`` is to be made, and training."""
+    """Commands in order: pre-sampling, if ``pool`` asks for one, then training."""
     search = [
         *map(str, run.recipe.data.modules),
         *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),

@@ -1,8 +1,8 @@
-"""The samples of an evaluation as parquet: every answer with its verdict, and back into scores.
+"""Evaluation samples as parquet, every answer with its verdict, and scores read back from them.
 
-One row for each sample: sets in the order given, problems in the order of the set, samples by index
-with the greedy answer first, as sample_index -1. The order is part of the format, so the same
-samples give the same file. ``tokens.parquet`` is read here too, without torch.
+There is one row per sample: sets in the order given, problems in the order of the set, samples by
+index with the greedy answer first, as sample_index -1. The order is part of the format, so equal
+samples give equal files. ``tokens.parquet`` is also read here, without torch.
 """
 
 import logging
@@ -42,11 +42,11 @@ SAMPLES = pa.schema(
         ("style", pa.string()),
     ]
 )
-_MAY_BE_NULL = "style"
-_TEXTS = ("text", "reason")
+_NULLABLE = "style"
+_TEXT_COLUMNS = ("text", "reason")
 ROWS_A_GROUP = 16_384
-"""Rows that parquet keeps together: one problem's answers are read without the rest of the file."""
-_OF_ANOTHER_TOOL = {b"dph.foreign": b"1"}
+"""Rows per parquet row group: one problem's answers can be read without the whole file."""
+_FOREIGN_MARK = {b"dph.foreign": b"1"}
 
 
 def samples_table(
@@ -75,24 +75,24 @@ def samples_table(
 
 
 def write_samples(path: Path, table: pa.Table, *, digest: str) -> None:
-    """Write ``table`` atomically; ``digest`` is that of the settings behind the samples."""
+    """Write ``table`` atomically; ``digest`` identifies the settings that produced it."""
     write_table(path, table, digest=digest, rows_a_group=ROWS_A_GROUP)
 
 
 def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
-    """Read a samples file; ``texts`` False leaves out ``text`` and ``reason``, most of its size.
+    """Read a samples file; ``texts=False`` skips ``text`` and ``reason``, most of its size.
 
-    ``path`` may also be answers of another tool, a file or a directory; their tokens are null.
+    ``path`` may also be a file or directory of another tool's answers; their tokens are null.
 
     Raises:
-        DataError: it is missing, is not parquet, or has other columns, nulls or unknown outcomes.
+        DataError: it is missing or not parquet, or has other columns, nulls or unknown outcomes.
     """
     if is_foreign(path):
         table = _foreign_table(path)
-        return table if texts else table.drop_columns([*_TEXTS])
+        return table if texts else table.drop_columns([*_TEXT_COLUMNS])
     try:
         schema = pq.read_schema(path)
-        wanted = [name for name in schema.names if texts or name not in _TEXTS]
+        wanted = [name for name in schema.names if texts or name not in _TEXT_COLUMNS]
         table = pq.read_table(path, columns=wanted)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error}") from error
@@ -103,7 +103,7 @@ def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether ``path`` has answers of another tool and is not a samples file of ours."""
+    """Whether ``path`` has another tool's answers, and is not a samples file of this package."""
     if path.name == SAMPLES_NAME or not answer_files(path):
         return False
     if path.is_dir() or not path.name.endswith(".parquet"):
@@ -129,10 +129,10 @@ def _foreign_table(path: Path) -> pa.Table:
             "style": answer.style,
         }
         for name, problems in by_sets(read_answers(path)).items()
-        for problem_id, of in problems.items()
-        for index, answer in enumerate(of, -int(of[0].index == GREEDY_INDEX))
+        for problem_id, answers in problems.items()
+        for index, answer in enumerate(answers, -int(answers[0].index == GREEDY_INDEX))
     ]
-    return pa.Table.from_pylist(rows, schema=SAMPLES.with_metadata(_OF_ANOTHER_TOOL))
+    return pa.Table.from_pylist(rows, schema=SAMPLES.with_metadata(_FOREIGN_MARK))
 
 
 def samples_digest(path: Path) -> str | None:
@@ -151,17 +151,17 @@ def read_token_details(path: Path) -> pa.Table:
 
 
 def read_scores(path: Path) -> dict[str, SetScores]:
-    """The scores of every set in a samples file."""
+    """Scores of every set in a samples file."""
     return comparable_scores({str(path): read_samples(path)})[str(path)]
 
 
 def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, SetScores]]:
-    """The scores of every set in several samples tables, by the table's name.
+    """Scores of every set in several samples tables, by table name.
 
-    A problem whose gold answer turned out to be ungradable (BAD_GOLD) says nothing about a
-    model: it is left out with a warning, and of all tables, since grading may have reached the
-    gold answer for one model and not for another. If a table has another tool's answers, problems
-    that not all tables have are left out too.
+    A problem whose gold answer proved ungradable (BAD_GOLD) says nothing about a model. It is left
+    out of all tables, with a warning, because grading may have reached the gold answer for one
+    model but not for another. If a table has another tool's answers, problems that are missing
+    from any table are left out too.
     """
     bad = _bad_gold(tables.values())
     for name, ids in _not_in_all(tables).items():
@@ -212,7 +212,7 @@ def _set_scores(name: str, table: pa.Table) -> SetScores:
 
 
 def _layout(name: str, indices: Int[np.ndarray, "rows"]) -> tuple[int, int]:
-    """Rows of each problem, and the index of the first."""
+    """Number of rows per problem, and the first sample index."""
     if len(indices) == 0 or indices.max() < 0:
         raise DataError(f"set {name!r} has no graded samples")
     first = GREEDY_INDEX if indices.min() < 0 else 0
@@ -220,7 +220,7 @@ def _layout(name: str, indices: Int[np.ndarray, "rows"]) -> tuple[int, int]:
 
 
 def _bad_gold(tables: Iterable[pa.Table]) -> dict[str, list[str]]:
-    """Problems that could not be graded in one of the tables, by set; warns of them."""
+    """Problems that could not be graded in some table, by set; logs a warning."""
     bad: dict[str, list[str]] = {}
     for table in tables:
         found = table.filter(pc.field("outcome") == Outcome.BAD_GOLD.value)
@@ -229,15 +229,15 @@ def _bad_gold(tables: Iterable[pa.Table]) -> dict[str, list[str]]:
     distinct = {name: list(dict.fromkeys(ids)) for name, ids in bad.items()}
     for name, ids in distinct.items():
         logger.warning(
-            "set %r: %d problem(s) left out, their gold answer cannot be graded, for example %r",
+            "set %r: %d problem(s) left out: the gold answer cannot be graded, for example %r",
             *(name, len(ids), ids[0]),
         )
     return distinct
 
 
 def _not_in_all(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
-    """Problems of a set that only some tables have, if one is of another tool; warns of them."""
-    foreign = (_OF_ANOTHER_TOOL.keys() & (of.schema.metadata or {}) for of in tables.values())
+    """Problems missing from some table, by set, if any is another tool's; logs a warning."""
+    foreign = (_FOREIGN_MARK.keys() & (table.schema.metadata or {}) for table in tables.values())
     if not any(foreign):
         return {}
     sets: dict[str, dict[str, list[str]]] = {}
@@ -245,11 +245,11 @@ def _not_in_all(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
         for name, part in _parts_by_set(table):
             sets.setdefault(name, {})[label] = part["problem_id"].unique().to_pylist()
     found = {}
-    for name, of in sets.items():
-        every = dict.fromkeys(chain.from_iterable(of.values()))
-        common = set(every).intersection(*of.values())
+    for name, by_label in sets.items():
+        every = dict.fromkeys(chain.from_iterable(by_label.values()))
+        common = set(every).intersection(*by_label.values())
         if not common:
-            ids = ", ".join(f"{label} has {ids[0]!r}" for label, ids in of.items())
+            ids = ", ".join(f"{label} has {ids[0]!r}" for label, ids in by_label.items())
             raise DataError(f"set {name!r}: no problem is in all files: {ids}")
         if lacking := [one for one in every if one not in common]:
             logger.warning(
@@ -282,7 +282,7 @@ def _require_valid(table: pa.Table, schema: pa.Schema, path: Path) -> None:
             f"{', '.join(SAMPLES.names)}"
         )
     for column in table.column_names:
-        if column != _MAY_BE_NULL and table[column].null_count:
+        if column != _NULLABLE and table[column].null_count:
             raise DataError(f"{path} is damaged: {column!r} is missing in some rows")
     unknown = set(table["outcome"].unique().to_pylist()) - {outcome.value for outcome in Outcome}
     if unknown:

@@ -28,13 +28,13 @@ from dph.tasks.problems import problem_columns, problem_of_columns, problems_fin
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SetScores:
-    """Scores of a model on a set, problem by problem and sample by sample.
+    """Scores of a model on an evaluation set, by problem and by sample.
 
-    ``greedy`` is None when no greedy answer was asked for. ``shares`` are the styles of all
-    samples (not of the greedy answers), right or wrong; empty without a style classifier.
-    ``cut_off`` is the share of all samples that ended at ``max_tokens``; None if it is not
-    known. ``counts`` are the samples of each problem if their numbers differ: the rest of a row
-    is padding. ``bad_gold`` are the problems that could not be graded, which have no scores.
+    ``greedy`` is None if no greedy answers were requested. ``shares`` has each style's share of
+    all samples, right or wrong, without greedy answers; empty without a style classifier.
+    ``cut_off`` is the share of all samples that ended at ``max_tokens``; None if unknown.
+    ``counts`` has the number of samples of each problem if these differ: the rest of a row is
+    padding. ``bad_gold`` lists problems that could not be graded and so have no scores.
     """
 
     problem_ids: tuple[str, ...]
@@ -48,21 +48,21 @@ class SetScores:
 
     @property
     def samples(self) -> int:
-        """Samples of each problem; the most, if their numbers differ."""
+        """Samples per problem; the maximum if these differ."""
         return int(self.correct.shape[1])
 
     @property
     def fewest_samples(self) -> int:
-        """The smallest number of samples of a problem."""
+        """The minimum number of samples per problem."""
         return self.samples if self.counts is None else int(self.counts.min())
 
     @property
     def correct_counts(self) -> Int[np.ndarray, "problems"]:
-        """Correct samples of each problem."""
+        """Number of correct samples of each problem."""
         return np.asarray(self.correct.sum(axis=1))
 
     def only(self, problem_ids: Sequence[str]) -> "SetScores":
-        """The samples of these problems, in this order."""
+        """Scores of these problems only, in this order."""
         rows = [self.problem_ids.index(each) for each in problem_ids]
         counts = None if self.counts is None else self.counts[rows]
         width = self.samples if counts is None else int(counts.max())
@@ -77,10 +77,10 @@ class SetScores:
 
 
 def metric_values(scores: SetScores, ks: Sequence[int]) -> dict[str, Float[np.ndarray, "problems"]]:
-    """Each metric's value for every problem: greedy (if there), mean, pass_at_<k>.
+    """Values of each metric by problem: greedy (if available), mean, pass_at_<k>.
 
-    ``mean`` is Mean@n, the mean reward, in which a verifier may give part of the points;
-    greedy and Pass@k count CORRECT answers only.
+    ``mean`` is Mean@n, the mean reward, which includes partial credit; greedy and Pass@k count
+    only CORRECT answers.
     """
     values = {} if scores.greedy is None else {"greedy": scores.greedy.astype(np.float64)}
     counts = scores.samples if scores.counts is None else scores.counts
@@ -92,13 +92,13 @@ def metric_values(scores: SetScores, ks: Sequence[int]) -> dict[str, Float[np.nd
 
 
 def differences(model: SetScores, base: SetScores, ks: Sequence[int]) -> Differences:
-    """By k, the Pass@k of the model minus that of the base on each of the same problems."""
+    """For each k, Pass@k of the model minus Pass@k of the base, problem by problem."""
     ours, theirs = metric_values(model, ks), metric_values(base, ks)
     return {k: ours[f"pass_at_{k}"] - theirs[f"pass_at_{k}"] for k in ks}
 
 
 def retention_of(scores: SetScores, base: SetScores | None, k: int = RETENTION_K) -> Retention:
-    """Keep and explore against ``base``; nothing is known without one, or if counts differ."""
+    """Keep and explore against ``base``; unknown without a base, or if sample counts vary."""
     if base is None or scores.counts is not None or base.counts is not None:
         return Retention()
     require_same_problems(scores, base, name_a="the model", name_b="the base model")
@@ -113,10 +113,10 @@ def set_summary(
     base: SetScores | None = None,
     retention_k: int = RETENTION_K,
 ) -> dict[str, Any]:
-    """The object of one set in evaluation.json (docs/files.md): fractions in [0, 1].
+    """Entry of one set in evaluation.json (docs/files.md), with fractions in [0, 1].
 
-    None where nothing is known: greedy without a greedy answer, keep and explore without a base
-    model, effective_styles without a style classifier.
+    Unknown values are None: greedy without greedy answers, keep and explore without a base model,
+    effective_styles without a style classifier.
     """
     values = metric_values(scores, ks)
     means = {name: float(of_problem.mean()) for name, of_problem in values.items()}
@@ -141,22 +141,22 @@ def set_summary(
 
 
 def require_same_problems(a: SetScores, b: SetScores, *, name_a: str, name_b: str) -> None:
-    """Refuse to compare scores of different problems, or of the same in another order."""
+    """Refuse to compare scores of different problems, or of problems in a different order."""
     if a.problem_ids == b.problem_ids:
         return
     for only, other, owner, lacking in ((a, b, name_a, name_b), (b, a, name_b, name_a)):
         missing = sorted(set(only.problem_ids) - set(other.problem_ids))
         if missing:
             raise DataError(
-                f"{name_a} and {name_b} cannot be compared problem by problem: {len(missing)} of "
-                f"{owner} are not in {lacking}, for example {missing[0]!r}"
+                f"{name_a} and {name_b} cannot be compared problem by problem: {len(missing)} "
+                f"problem(s) of {owner} are not in {lacking}, for example {missing[0]!r}"
             )
     at = next(
         i for i, (x, y) in enumerate(zip(a.problem_ids, b.problem_ids, strict=True)) if x != y
     )
     raise DataError(
         f"{name_a} and {name_b} list their problems in different orders: "
-        f"at {at} one has {a.problem_ids[at]!r}, the other {b.problem_ids[at]!r}"
+        f"at position {at}, one has {a.problem_ids[at]!r}, the other {b.problem_ids[at]!r}"
     )
 
 
@@ -165,9 +165,9 @@ PROBLEMS = pa.schema([(n, pa.string()) for n in ("set", "problem_id", "prompt", 
 
 
 def keep_problems(path: Path, sets: Mapping[str, Sequence[Problem]]) -> None:
-    """Write problems.parquet, prompt and gold answer of every evaluated problem, unless it exists.
+    """Write problems.parquet, unless it is up to date: prompts and gold answers of all sets.
 
-    Once a problem, not once an answer.
+    It has one row per problem, not one per answer.
     """
     digest = recipe_digest(
         {name: problems_fingerprint(sets[name]) for name in sets}, PROBLEMS_SCHEMA
@@ -184,7 +184,7 @@ def keep_problems(path: Path, sets: Mapping[str, Sequence[Problem]]) -> None:
 
 
 def read_kept_problems(path: Path) -> dict[tuple[str, str], Problem]:
-    """The problems by set and id; none if there is no such file."""
+    """Problems by set and id; empty if there is no such file."""
     if not path.exists():
         return {}
     rows = read_table(path, schema=PROBLEMS_SCHEMA).to_pylist()
@@ -207,17 +207,17 @@ def evaluation_document(
     *,
     retention_k: int = RETENTION_K,
 ) -> dict[str, Any]:
-    """The content of evaluation.json.
+    """Content of evaluation.json.
 
-    ``base`` are the initial policy's scores on the same sets, for keep and explore; the initial
-    policy itself gets its own scores. None leaves keep and explore unknown.
+    ``base`` has the initial policy's scores on the same sets, for keep and explore; for the
+    initial policy itself, pass its own scores. Without it, keep and explore are unknown.
     """
     for k in ks:
         require_k_fits(k, samples)
     summaries = {}
     for name, scores in sets.items():
         if scores.samples != samples:
-            raise DataError(f"set {name!r} has {scores.samples} samples a problem, not {samples}")
+            raise DataError(f"set {name!r} has {scores.samples} samples per problem, not {samples}")
         if base is not None and name not in base:
             raise DataError(f"the base model was not evaluated on set {name!r}")
         summaries[name] = set_summary(

@@ -58,7 +58,7 @@ class Room:
 
 _SHARE = 0.85
 """Of the free memory; the rest is for the intermediate results of a forward."""
-_OF_A_LOGIT = 18
+_BYTES_PER_LOGIT = 18
 """Bytes of a word's logit in a step: in 16 bits, in float32, as a weight, and in sums of blocks."""
 
 
@@ -74,7 +74,7 @@ def room_in_memory(model: PreTrainedModel, *, max_tokens: int, width: int) -> Ro
     kept = getattr(config, "num_key_value_heads", None) or heads
     size = getattr(config, "head_dim", None) or config.hidden_size // heads
     token = 2 * width * config.num_hidden_layers * kept * size
-    logits = _OF_A_LOGIT * config.vocab_size
+    logits = _BYTES_PER_LOGIT * config.vocab_size
     rows = max(1, int(_SHARE * free / (max_tokens * token + logits)))
     return Room(rows=rows, tokens=max(0, int((_SHARE * free - rows * logits) / token)))
 

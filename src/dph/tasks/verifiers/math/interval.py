@@ -1,8 +1,8 @@
-r"""Sets of real numbers: inequalities in one variable, written as the intervals of their solutions.
+r"""Sets of real numbers: inequalities in one variable, rewritten as intervals of their solutions.
 
 ``2 < x < 5``, ``x \in ]2, 5[`` and ``\{x \mid 2 < x < 5\}`` become ``(2,5)``. An answer and its
-gold are rewritten together, and only if they name the same variable, or one of them none. What
-has another letter in it, and inequalities that are not solved (``2x > 4``), stay unchanged.
+gold are rewritten together, and only if they name the same variable or one of them names none.
+Texts with other letters and inequalities that are not solved (``2x > 4``) stay unchanged.
 """
 
 import re
@@ -11,11 +11,11 @@ from itertools import pairwise
 from dph.tasks.verifiers.math.number import read_arithmetic
 
 _VARIABLE = r"(?:[A-Za-df-z]|\\(?:alpha|beta|theta|lambda|mu)(?![a-z]))(?: ?_ ?\{?[0-9A-Za-z]\}?)?"
-_MARGIN = r"(?:eq(?:slant|q)?|e)(?![a-z])"
-_SIGN = re.compile(rf" ?(<|>|\\[lg](?:{_MARGIN}|t(?![a-z]))) ?")
+_OR_EQUAL = r"(?:eq(?:slant|q)?|e)(?![a-z])"
+_SIGN = re.compile(rf" ?(<|>|\\[lg](?:{_OR_EQUAL}|t(?![a-z]))) ?")
 _NOT = rf"({_VARIABLE}) ?(?:\\neq?(?![a-z])|\\not ?=) ?"
 _UNEQUAL = re.compile(rf"{_NOT}(.+)")
-_WITHOUT = re.compile(
+_ALL_REALS_BUT = re.compile(
     r"(?:\\mathbb\{R\}|\(-\\infty, ?\+?\\infty\)) ?(?:\\setminus|\\backslash|-|\\) ?\\\{(.+)\\\}()"
 )
 _MEMBER = re.compile(rf"({_VARIABLE}) ?\\in(?![a-z]) ?(.+)")
@@ -29,25 +29,25 @@ _OR = re.compile(r" ?(?:\\text\{ ?or ?\}|(?<![A-Za-z])or(?![A-Za-z])|\\(?:lor|ve
 _AND = re.compile(
     r" ?(,|\\text\{ ?and ?\}|(?<![A-Za-z])and(?![A-Za-z])|\\(?:land|wedge)(?![a-z])) ?"
 )
-# Anything that makes an end of an interval more than a number.
+# Anything that makes an endpoint more than a plain number.
 _UNKNOWN = re.compile(
     r"\\(?!(?:frac|sqrt|pi|infty|ln|log|cdot|sin|cos|tan)(?![A-Za-z]))"
     r"|(?<![A-Za-z\\])[A-Za-df-z](?![A-Za-z])|[=<>\[\],;]"
 )
 
-_SET = re.compile(r"[<>\[\]|]|\\(?:in|[lg]|ne|not|mathbb|cup)")
+_LOOKS_LIKE_SET = re.compile(r"[<>\[\]|]|\\(?:in|[lg]|ne|not|mathbb|cup)")
 
 Piece = tuple[str, str]
 """A variable, or '', and the text of a set."""
 
 
 def as_sets(answer: str, gold: str) -> tuple[str, str]:
-    r"""Two (cleaned) answers, both as intervals if both can be.
+    r"""Two cleaned answers, both rewritten as intervals if both can be.
 
     >>> as_sets("2 < x < 5", r"x \in (2,5)"), as_sets("x > 3", "y > 3")
     (('(2,5)', '(2,5)'), ('x > 3', 'y > 3'))
     """
-    if not _SET.search(answer) and not _SET.search(gold):
+    if not _LOOKS_LIKE_SET.search(answer) and not _LOOKS_LIKE_SET.search(gold):
         return answer, gold
     other = _read(gold)
     one = _read(answer) if other else None
@@ -61,7 +61,7 @@ def _read(text: str) -> Piece | None:
     if found := _BUILDER.fullmatch(text) or _MEMBER.fullmatch(text):
         variable, text = found.groups()
     parts = _OR.split(text)
-    pieces = [_piece(part.strip(), alone=len(parts) == 1) for part in parts]
+    pieces = [_piece(part.strip(), only_part=len(parts) == 1) for part in parts]
     read = [piece for piece in pieces if piece is not None]
     names = {variable, *(name for name, _ in read)} - {""}
     if len(read) < len(pieces) or len(names) > 1:
@@ -69,8 +69,8 @@ def _read(text: str) -> Piece | None:
     return "".join(names), r"\cup".join(piece for _, piece in read)
 
 
-def _piece(text: str, *, alone: bool) -> Piece | None:
-    """The set of a text without 'or'; of a point only next to others."""
+def _piece(text: str, *, only_part: bool) -> Piece | None:
+    """The set described by a text without 'or'; a point counts only as part of a union."""
     if found := _INTERVAL.fullmatch(text):
         left, low, high, right = found.groups()
         if _UNKNOWN.search(low) or _UNKNOWN.search(high):
@@ -78,21 +78,21 @@ def _piece(text: str, *, alone: bool) -> Piece | None:
         return "", _interval(left == "[", low, high, right == "]")
     if text == r"\mathbb{R}":
         return "", r"(-\infty,\infty)"
-    if found := _WITHOUT.fullmatch(text):
+    if found := _ALL_REALS_BUT.fullmatch(text):
         return _outside(found[2], found[1])
     if found := _UNEQUAL.fullmatch(text):
         return _outside(found[1], re.sub(_AND.pattern + _NOT, ",", found[2]))
-    if not alone and (found := _EQUAL.fullmatch(text) or _POINT.fullmatch(text)):
+    if not only_part and (found := _EQUAL.fullmatch(text) or _POINT.fullmatch(text)):
         name, value = found.groups() if found[2] else (found[2], found[1])
         return None if _UNKNOWN.search(value) else (name, rf"\{{{value}\}}")
     if found := _AND.search(text):
-        return _both(text[: found.start()], text[found.end() :], or_is_meant=found[1] == ",")
+        return _both(text[: found.start()], text[found.end() :], comma_may_mean_or=found[1] == ",")
     return _chain(text)
 
 
-def _interval(closed: bool, low: str, high: str, closed_too: bool) -> str:
+def _interval(low_closed: bool, low: str, high: str, high_closed: bool) -> str:
     ends = [end.strip().replace("+\\infty", "\\infty") for end in (low, high)]
-    return f"{'[' if closed else '('}{ends[0]},{ends[1]}{']' if closed_too else ')'}"
+    return f"{'[' if low_closed else '('}{ends[0]},{ends[1]}{']' if high_closed else ')'}"
 
 
 def _chain(text: str) -> Piece | None:
@@ -102,7 +102,7 @@ def _chain(text: str) -> Piece | None:
     up = {sign[0] == "<" or sign[1:2] == "l" for sign in signs}
     if len(values) not in (2, 3) or len(up) != 1:
         return None
-    closed = [re.search(_MARGIN, sign) is not None for sign in signs]
+    closed = [re.search(_OR_EQUAL, sign) is not None for sign in signs]
     if up == {False}:
         values, closed = values[::-1], closed[::-1]
     place = next((i for i, side in enumerate(values) if re.fullmatch(_VARIABLE, side)), None)
@@ -117,7 +117,7 @@ def _chain(text: str) -> Piece | None:
 
 
 def _outside(name: str, points: str) -> Piece | None:
-    """All numbers but some, which must be told apart to be put in order."""
+    """All numbers except ``points``; None if several points cannot be put in order."""
     texts = re.split(r" ?, ?", points)
     values = {text: read_arithmetic(text) for text in texts}
     if (len(texts) > 1 and None in values.values()) or _UNKNOWN.search("".join(texts)):
@@ -126,8 +126,8 @@ def _outside(name: str, points: str) -> Piece | None:
     return name, r"\cup".join(_interval(False, *pair, False) for pair in pairwise(ends))
 
 
-def _both(one: str, other: str, *, or_is_meant: bool) -> Piece | None:
-    """``x > 2, x < 5`` is the interval between; ``x < 2, x > 5`` can only mean one or the other."""
+def _both(one: str, other: str, *, comma_may_mean_or: bool) -> Piece | None:
+    """``x > 2, x < 5`` is the interval between them; ``x < 2, x > 5`` can only mean a union."""
     chains = [_chain(one), _chain(other)]
     if chains[0] is None or chains[1] is None or chains[0][0] != chains[1][0]:
         return None
@@ -139,4 +139,4 @@ def _both(one: str, other: str, *, or_is_meant: bool) -> Piece | None:
         return None
     if low < top:
         return name, f"{above.partition(',')[0]},{high}{below[-1]}"
-    return (name, rf"{below}\cup{above}") if or_is_meant else None
+    return (name, rf"{below}\cup{above}") if comma_may_mean_or else None
