@@ -1,8 +1,8 @@
-"""The ``sql`` environment: explore a database, then answer with an SQL statement.
+"""The environment ``sql``: look into a database, then answer with a statement.
 
-Its tools are ``tables()``, ``columns(table)``, ``query(sql)`` and ``answer(sql)``. Queries run the
-way the ``sql`` verifier runs predictions: one SELECT on a read-only connection, with limits. The
-gold query never reaches the environment's process; the ``sql`` verifier compares answers with it.
+Its tools are ``tables()``, ``columns(table)``, ``query(sql)`` and ``answer(sql)``. A query runs as
+the ``sql`` verifier runs a prediction: one SELECT on a connection that can only read, with limits.
+The gold query never reaches the process; the ``sql`` verifier compares the answer with it.
 """
 
 from collections.abc import Sequence
@@ -20,16 +20,16 @@ from dph.tasks.verifiers.sql.executor import (
     execute_sql,
 )
 
-_MAX_ROWS = 20
-_MAX_CHARACTERS = 200
+_SHOWN_ROWS = 20
+_SHOWN_CHARACTERS = 200
 _LIMITS = SQLLimits(seconds=3.0, rows=10_000, value_bytes=100_000, result_bytes=1_000_000)
 
 
 class SQLTools:
-    """Tools of the environment; ``sql_environment`` binds them to a directory of databases."""
+    """The class of the environment; ``sql_environment`` makes it ready for a directory."""
 
     def reset(self, database: str, databases: str = "", **columns: Any) -> None:
-        """Start a trajectory on one database; other columns of the problem are ignored."""
+        """Open a trajectory on one database; other columns of the problem are not needed."""
         del columns
         self._database = Path(databases, database)
         if database_state(self._database) is None:
@@ -60,9 +60,9 @@ class SQLTools:
         found = execute_sql(database_uri(self._database), sql, _LIMITS, text_errors="replace")
         if isinstance(found, SQLFailure):
             raise ValueError(f"{found.outcome.value}: {found.reason}")
-        lines = [" | ".join(map(_cell_text, row)) for row in found.rows[:_MAX_ROWS]]
+        lines = [" | ".join(map(_shown, row)) for row in found.rows[:_SHOWN_ROWS]]
         count = len(found.rows)
-        shown = f", the first {_MAX_ROWS} of them" if count > _MAX_ROWS else ""
+        shown = f", the first {_SHOWN_ROWS} of them" if count > _SHOWN_ROWS else ""
         return "\n".join([f"{count} rows{shown}", *lines])
 
     def answer(self, sql: str) -> str:
@@ -74,9 +74,9 @@ class SQLTools:
         return sql
 
 
-def _cell_text(value: Any) -> str:
+def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
 def sql_environment(
@@ -86,10 +86,10 @@ def sql_environment(
     limits: EpisodeLimits | None = None,
     hidden: Sequence[str] = (),
 ) -> Environment:
-    """The ``sql`` environment for problems whose databases are in one directory.
+    """The environment ``sql`` for problems whose databases lie in a directory.
 
-    Grade trajectories with ``make_verifier("sql", databases=databases)``. The other arguments are
-    those of ``Environment``; the gold query is always hidden.
+    Trajectories are graded by ``make_verifier("sql", databases=databases)``. The other arguments
+    are those of ``Environment``; the gold query is always hidden.
     """
     return Environment(
         SQLTools,
@@ -98,5 +98,5 @@ def sql_environment(
         submits="answer",
         hidden=["gold_sql", *hidden],
         columns={"databases": str(databases.absolute())},
-        places=["databases"],  # the verifier's settings identify their content
+        places=["databases"],  # the verifier's settings say what they hold
     )
