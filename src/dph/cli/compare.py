@@ -174,7 +174,7 @@ def compare(
 ) -> None:
     """Compare evaluated runs problem by problem, with intervals.
 
-    Differences have 95% intervals. The tables also have the effective number of styles, and the
+    Differences have 95% intervals. The tables also show the effective number of styles, and the
     shares of problems kept and explored.
     """
     from dph.cli.display.comparison import comparison_json, comparison_text

@@ -267,7 +267,7 @@ TaskOption = Annotated[
 
 
 def run(
-    recipe: Path | None = argument("[RECIPE]", "Recipe, a TOML file; or give --model.", None),
+    recipe: Path | None = argument("RECIPE", "Recipe, a TOML file; or give --model.", None),
     model: ModelOption = None,
     train: str | None = option("--train FILE", "With --model: problems to train on.", None),
     test: str | None = option(
