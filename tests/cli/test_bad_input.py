@@ -16,14 +16,16 @@ def refused(refusal, example, tmp_path):
     """
     (tmp_path / "file").write_text("")
 
+    def files():
+        return {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts}
+
     def check(words, *parts):
-        before = sorted(tmp_path.rglob("*"))
+        before = files()
         given = [example if word == "RECIPE" else word for word in words.split()]
         settings = [word for word in given if "=" in str(word)]
         said = refusal(*(word for word in given if word not in settings), settings=settings)
         assert all(part in said for part in parts), said
-        after = [path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts]
-        assert sorted(after) == before
+        assert files() == before
 
     return check
 
