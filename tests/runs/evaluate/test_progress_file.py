@@ -10,7 +10,6 @@ from dph.runs.evaluate.progress_file import (
     BaseDistance,
     best_score,
     measured_steps,
-    progress_digest,
     progress_row,
     read_progress_file,
     rows_up_to,
@@ -18,6 +17,7 @@ from dph.runs.evaluate.progress_file import (
     step_summary,
     write_progress_file,
 )
+from dph.runs.evaluate.tables import digest_of
 from loop_parts import graded
 
 
@@ -53,7 +53,7 @@ def table_of(*rows):
 def test_what_is_written_is_read_back_with_its_digest(tmp_path):
     path = tmp_path / "progress.parquet"
     assert read_progress_file(path).num_rows == 0
-    assert progress_digest(path) is None
+    assert digest_of(path) is None
     table = table_of(
         row("a", [C, W], C, styles=["cte", "cte"], known=compared(0.5, 3)),
         row("b", [W, BAD], W, step=2),
@@ -61,7 +61,7 @@ def test_what_is_written_is_read_back_with_its_digest(tmp_path):
     write_progress_file(path, table, digest="made so")
     again = read_progress_file(path)
     assert again.equals(table)
-    assert progress_digest(path) == "made so"
+    assert digest_of(path) == "made so"
     assert measured_steps(again) == [0, 2]
     assert rows_up_to(again, 1).num_rows == 1
     first, ungradable = again.to_pylist()
@@ -73,7 +73,7 @@ def test_a_damaged_file_and_one_of_another_version_are_named(tmp_path):
     path = tmp_path / "progress.parquet"
     for content in (b"", b"no parquet at all"):
         path.write_bytes(content)
-        for read in (read_progress_file, progress_digest):
+        for read in (read_progress_file, digest_of):
             with pytest.raises(DataError, match=r"progress\.parquet is damaged"):
                 read(path)
     pq.write_table(PROGRESS.empty_table(), path)

@@ -18,7 +18,7 @@ from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
 from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores, set_summary
-from dph.runs.evaluate.tables import digest_of, read_table, write_table
+from dph.runs.evaluate.tables import read_table, write_table
 
 _WEIGHTS = {
     "entropy": "compared_tokens",
@@ -206,10 +206,6 @@ def read_progress_file(path: Path) -> pa.Table:
             f"{path} is not a progress file: it has the columns {', '.join(table.column_names)}"
         )
     return table
-
-
-def progress_digest(path: Path) -> str | None:
-    return digest_of(path)
 
 
 def write_progress_file(path: Path, table: pa.Table, *, digest: str) -> None:

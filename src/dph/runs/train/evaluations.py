@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph._base.closing import Closing
-from dph._base.files import atomic_path
 from dph._base.randomness import derived_seed
 from dph.errors import CheckpointError, DataError
 from dph.model.forward.scorer import ComparedTokens
@@ -37,7 +36,6 @@ from dph.runs.evaluate.progress_file import (
     BaseDistance,
     best_score,
     measured_steps,
-    progress_digest,
     progress_row,
     read_progress_file,
     rows_of_step,
@@ -46,6 +44,7 @@ from dph.runs.evaluate.progress_file import (
     step_summary,
     write_progress_file,
 )
+from dph.runs.evaluate.tables import digest_of, write_table
 from dph.runs.presample.tables import WRITTEN
 from dph.runs.train.kept_samples import SampleTable, graded_table
 from dph.runs.train.tracking import Metrics
@@ -60,7 +59,6 @@ _COLUMNS = pa.schema(
         ("token_ids", pa.list_(pa.int32())),
     ]
 )
-_DIGEST, _VERSION = b"dph.digest", b"dph.schema"
 
 
 class AnswerTokens(NamedTuple):
@@ -91,23 +89,19 @@ def write_initial_answers(
     ]
     acting = any(row["written"] is not None for row in rows)
     columns = _COLUMNS.append(WRITTEN) if acting else _COLUMNS
-    schema = columns.with_metadata({_DIGEST: digest.encode(), _VERSION: str(SCHEMA).encode()})
-    with atomic_path(path) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), temporary, compression="zstd")
+    table = pa.Table.from_pylist(rows, schema=columns)
+    write_table(path, table, digest=digest, schema=SCHEMA)
 
 
 def read_initial_answers(
     path: Path, problem_ids: Mapping[str, Sequence[str]], *, digest: str
 ) -> Answers | None:
     """The answers to the problems of every set; None if there are none with this digest."""
-    if not path.exists():
+    if digest_of(path) != digest:
         return None
     try:
-        table = pq.read_table(path)
-        if (table.schema.metadata or {}).get(_DIGEST) != digest.encode():
-            return None
         found: dict[tuple[str, str], list[AnswerTokens]] = {}
-        for row in table.to_pylist():
+        for row in pq.read_table(path).to_pylist():
             written = row.get(WRITTEN.name)
             flags = None if written is None else tuple(written)
             answer = AnswerTokens(tuple(row["token_ids"]), flags)
@@ -240,7 +234,7 @@ class Evaluations(Closing):
 
     def require_same_settings(self) -> None:
         """Refuse to add to a file of other settings."""
-        if progress_digest(self._path) not in (None, self._digest):
+        if digest_of(self._path) not in (None, self._digest):
             raise CheckpointError(
                 f"{self._path} was measured with other settings ([evaluate], its sets or their "
                 "graders); undo the change, or move the file away to start a new one"
