@@ -52,5 +52,5 @@ class StageError(DphError, RuntimeError):
 
 
 def is_bad_input(error: DphError) -> bool:
-    """Whether what was given is at fault, and not the run."""
+    """True if what was given is at fault, and not the run."""
     return not isinstance(error, TrainingError | VerifierError | StageError)

@@ -21,7 +21,7 @@ _added_paths: list[Path] = []
 
 
 def is_import_path(name: str) -> bool:
-    """Whether ``name`` has the form ``module:function``.
+    """True if ``name`` has the form ``module:function``.
 
     >>> is_import_path("my_task:grade"), is_import_path("sql")
     (True, False)

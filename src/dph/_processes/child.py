@@ -202,7 +202,7 @@ class Zygote:
         return json.loads(data)
 
     def has_ended(self) -> bool:
-        """Whether it no longer answers: its end of ``control`` closes before its exit is known."""
+        """True if it has stopped answering; ``control`` closes before the exit code is known."""
         poll = select.poll()
         poll.register(self.control, 0)  # of a hang-up one hears without asking
         return self.process.poll() is not None or bool(poll.poll(0))

@@ -49,12 +49,12 @@ _bases: WeakKeyDictionary[PreTrainedModel, str] = WeakKeyDictionary()
 
 
 def is_adapter(directory: Path) -> bool:
-    """Whether a directory holds an adapter instead of a whole model."""
+    """True if a directory holds an adapter instead of a whole model."""
     return (directory / CONFIG_FILE).is_file()
 
 
 def has_adapter(model: PreTrainedModel) -> bool:
-    """Whether `add_adapter` or `read_adapter` was called for this model."""
+    """True if `add_adapter` or `read_adapter` was called for this model."""
     return model in _bases
 
 

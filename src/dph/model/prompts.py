@@ -19,7 +19,7 @@ TemplateValue = bool | int | float | str
 
 
 def wants_chat(tokenizer: "PreTrainedTokenizerBase", chat: bool | str) -> bool:
-    """Whether text prompts become user messages; "auto": if there is a chat template."""
+    """True if text prompts become user messages; "auto": if there is a chat template."""
     return tokenizer.chat_template is not None if chat == "auto" else bool(chat)
 
 

@@ -44,7 +44,7 @@ def recurrent_layers(config: PreTrainedConfig) -> int:
 
 
 def keeps_state(config: PreTrainedConfig, classes: Iterable[type[PreTrainedModel]]) -> bool:
-    """Whether such models remember a prompt in another form than its tokens' keys and values."""
+    """True if such models remember a prompt in another form than its tokens' keys and values."""
     taken = (inspect.signature(found.forward).parameters.keys() for found in classes)
     return recurrent_layers(config) > 0 or any(STATE_ARGUMENTS & names for names in taken)
 
@@ -62,7 +62,7 @@ def causal_classes(config: PreTrainedConfig) -> tuple[type[PreTrainedModel], ...
 
 
 def lacks_attention(error: Exception) -> bool:
-    """Whether a model could not be made because it has no attention of the name."""
+    """True if a model could not be made because it has no attention of the name."""
     said = ("attention implementation", "does not support Flash Attention")
     return any(words in str(error) for words in said)
 

@@ -257,7 +257,7 @@ def pattern_of(key: str) -> str:
 
 
 def _is_own_parameter(table: Mapping[str, Any], key: str) -> bool:
-    """Whether ``key`` belongs to a term that the user brought: its parameters are its own."""
+    """True if ``key`` belongs to a term that the user brought: its parameters are its own."""
     *parents, _ = key.split(".")
     section: Any = table
     for parent in parents:

@@ -260,7 +260,7 @@ class ObjectiveSettings(Section):
 
     @property
     def rehearses_pool(self) -> bool:
-        """Whether some of them come from the run's own pool."""
+        """True if some of them come from the run's own pool."""
         return any(anchor.samples == POOL for anchor in self.active_anchors.values())
 
     @property

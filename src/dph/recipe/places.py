@@ -70,7 +70,7 @@ def hub_file(path: str | Path) -> HubFile | None:
 
 
 def is_model_id(path: str) -> bool:
-    """Whether ``path`` has the form of a model's name on the Hub.
+    """True if ``path`` has the form of a model's name on the Hub.
 
     >>> is_model_id("org/name"), is_model_id("name"), is_model_id("./org/name")
     (True, False, False)

@@ -380,7 +380,7 @@ def checked_parameters(
 
 
 def reads_reference(table: Mapping[str, Term], name: str, directories: Sequence[Path] = ()) -> bool:
-    """Whether the term needs the initial policy's log-probs of new samples.
+    """True if the term needs the initial policy's log-probs of new samples.
 
     Your own has an attribute ``reads_reference``. A divergence with ``on_policy`` does in any case:
     it is given a distance to the initial policy there.

@@ -134,7 +134,7 @@ class _LogHead:
 
     @property
     def _acts(self) -> bool:
-        """Whether answers are trajectories in an environment."""
+        """True if answers are trajectories in an environment."""
         return self.recipe is not None and self.recipe.environment.path is not None
 
     def _spec(self, task: str, epochs: int, sample_ids: Sequence[str]) -> dict[str, Any]:

@@ -260,7 +260,7 @@ class MeasuredRuns:
     k: int
     notes: tuple[str, ...]
     several: bool
-    """Whether a line is the mean of several seeds."""
+    """True if a line is the mean of several seeds."""
 
     def on(self, set_name: str) -> dict[str, dict[int, Mapping[str, Any]]]:
         found = {

@@ -131,7 +131,7 @@ def write_card(run: FinishedRun, path: Path | None = None) -> Path:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a card may be written again: it still says that this wrote it."""
+    """True if a card may be written again: it still says that this wrote it."""
     return _MARK in path.read_text(encoding="utf-8", errors="replace")
 
 

@@ -220,7 +220,7 @@ class Access:
             raise SettingsError(f"a token is required on {self.host!r}: give one")
 
     def knows(self, host: str) -> bool:
-        """Whether ``host`` of a request (with a port or without) means this machine."""
+        """True if ``host`` of a request (with a port or without) means this machine."""
         try:
             name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
         except ValueError:

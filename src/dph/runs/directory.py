@@ -33,7 +33,7 @@ MANIFEST = "manifest.json"
 
 
 def is_made(place: Path) -> bool:
-    """Whether the pool in ``place`` is finished."""
+    """True if the pool in ``place`` is finished."""
     return (place / MANIFEST).exists()
 
 

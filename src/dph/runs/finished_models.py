@@ -146,7 +146,7 @@ def _place_of_its_own(models: Path, model: Path) -> Path:
 
 
 def _is_for(place: Path, model: Path) -> bool:
-    """Whether a directory is free, or holds the evaluation of this model."""
+    """True if a directory is free, or holds the evaluation of this model."""
     if not place.is_dir() or not any(place.iterdir()):
         return True
     with suppress(DataError, KeyError, TypeError):

@@ -130,7 +130,7 @@ class RunJob:
 
     @cached_property
     def needs_pool(self) -> bool:
-        """Whether training reads a pool."""
+        """True if training reads a pool."""
         return self.recipe.needs_pool
 
     @cached_property

@@ -85,7 +85,7 @@ def _interpolate(run: Path, weight: float, ends: Ends, layers: range | None) -> 
 
 
 def _was_made_from(path: Path, note: Mapping[str, Any]) -> bool:
-    """Whether the model exists and is made from the same two, wherever they were then."""
+    """True if the model exists and was made from the same two models, even if those have moved."""
     try:
         found = read_json(path / NOTE)
     except DataError:

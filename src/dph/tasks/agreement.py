@@ -151,7 +151,7 @@ GOLDS = tuple(name for name, row in VERIFIERS.items() if row.compares)
 
 
 def compares(verifier: Verifier) -> TypeGuard[ComparingVerifier]:
-    """Whether answers can be compared by this verifier."""
+    """True if answers can be compared by this verifier."""
     return verifier.name in GOLDS
 
 

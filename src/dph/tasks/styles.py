@@ -62,7 +62,7 @@ def sql_style(response: str) -> str:
 
 
 def _has_steps(preamble: str) -> bool:
-    """Whether the text before the statement has a finished segment of working.
+    """True if the text before the statement has a finished segment of working.
 
     The last segment leads up to the statement ("so the query is"), and one that ends in a colon
     only announces.

@@ -250,7 +250,7 @@ class _Reading:
                 yield from self._names(each)
 
     def _relatives(self, key: Key) -> tuple[bool, set[Key]]:
-        """Whether a name's values cannot change; and it, what it is a part of, and its parts."""
+        """True if a name's values cannot change; and the name, its wholes and its parts."""
         if key not in self._told:
             found = {key}
             for links in (self._wholes, self._parts):

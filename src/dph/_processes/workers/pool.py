@@ -277,7 +277,7 @@ class _Work:
                     return open_jobs
 
     def _is_lost(self, job: _Job) -> bool:
-        """Whether the job's shared stage has cost a worker; then it is answered."""
+        """True if the job's shared stage has cost a worker; then it is answered."""
         if job.key is None or (reply := self._lost.get(job.key)) is None:
             return False
         _deliver(job, reply)

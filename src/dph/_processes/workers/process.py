@@ -67,7 +67,7 @@ class WorkerProcess:
         retires: bool = True,
     ) -> None:
         self.retired = False
-        """Whether the child wants to be replaced: it holds too much memory."""
+        """True if the child wants to be replaced: it holds too much memory."""
         self._seconds = seconds
         self._start_seconds = start_seconds
         self._buffer = b""
@@ -190,7 +190,7 @@ class WorkerProcess:
         return message
 
     def _wait(self, deadline: float) -> tuple[bool, bool]:
-        """Whether the child has something to read, and takes something to write."""
+        """True if the child has something to read, and takes something to write."""
         poll = select.poll()
         poll.register(self._output, select.POLLIN)
         if self._pending:

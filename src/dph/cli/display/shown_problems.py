@@ -69,7 +69,7 @@ def pager_command() -> list[str] | None:
 
 
 def _paged(text: str, command: list[str]) -> bool:
-    """Whether the pager could be started; it is waited for."""
+    """True if the pager could be started; it is waited for."""
     program = shutil.which(command[0])
     if program is None:
         return False

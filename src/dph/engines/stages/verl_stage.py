@@ -159,7 +159,7 @@ def run_of(job: RunJob) -> VerlRun:
 
 
 def pool_is_missing(job: RunJob) -> bool:
-    """Whether verl must make the pool. Our own engine makes pools of trajectories."""
+    """True if verl must make the pool. Our own engine makes pools of trajectories."""
     acts = job.recipe.environment.path is not None
     return job.needs_pool and not acts and not is_made(job.pool)
 

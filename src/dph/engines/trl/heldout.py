@@ -400,7 +400,7 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
 
 
 def _can_sample_here(trainer: Any, model: Any) -> bool:
-    """Whether this package's sampler draws from the trainer's distributions."""
+    """True if this package's sampler draws from the trainer's distributions."""
     args = trainer.args
     sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
     virtual = is_peft_model(model) and model.active_peft_config.is_prompt_learning

@@ -217,7 +217,7 @@ def _first(error: ValidationError) -> str:
 # The terms of [objective], if verl has them.
 
 OWN_SURROGATE = "dph_surrogate"
-"""The name under which verl finds a surrogate of one's own (``actor.policy_loss.loss_mode``)."""
+"""verl's name for a user-defined surrogate (``actor.policy_loss.loss_mode``)."""
 
 AGGREGATIONS = {
     "token_mean": "token-mean",
@@ -225,8 +225,8 @@ AGGREGATIONS = {
     "fixed_length": "seq-mean-token-sum-norm",
 }
 ESTIMATORS = {"k2": "k2", "k3": "low_var_kl"}
-"""Those that verl's loss has. Its "k3+" is not ``unbiased``, which is added instead: it has the
-gradient of k2, without the ratio pi / pi_old."""
+"""Estimators of verl's own loss. Its "k3+" has the gradient of k2 without the ratio pi / pi_old, so
+it is not ``unbiased``, which this package adds."""
 
 _ACTOR = "actor_rollout_ref.actor"
 
@@ -269,12 +269,12 @@ def apply_terms(config: DictConfig, objective: ObjectiveSettings) -> None:
 
 
 def own_advantage(objective: ObjectiveSettings) -> bool:
-    """Whether verl has no such advantage, so that the trainer computes it."""
+    """True if verl has no such advantage, so that the trainer computes it."""
     return objective.advantage.kind != "group"
 
 
 def own_surrogate(objective: ObjectiveSettings) -> bool:
-    """Whether verl has no such surrogate, so that ours is registered with it."""
+    """True if verl has no such surrogate, so that ours is registered with it."""
     return objective.surrogate.kind != "clipped"
 
 

@@ -126,7 +126,7 @@ class Objective:
 
     @property
     def needs_all_samples(self) -> bool:
-        """Whether a new sample with advantage 0 can still have a gradient.
+        """True if a new sample with advantage 0 can still have a gradient.
 
         A user-defined surrogate may give such a sample one.
         """
@@ -153,12 +153,12 @@ class Objective:
 
     @property
     def reads_reference_tables(self) -> bool:
-        """Whether a penalty compares with the initial policy's whole distributions."""
+        """True if a penalty compares with the initial policy's whole distributions."""
         return any(_reads_reference(term) for term in self.vocabulary_penalties.values())
 
     @property
     def reads_reference_logprobs(self) -> bool:
-        """Whether a term needs the initial policy's log-probs of the sampled tokens."""
+        """True if a term needs the initial policy's log-probs of the sampled tokens."""
         divergences = [term.divergence for term in self.anchors.values()]
         acting = any(isinstance(divergence, PolicyHalf) for divergence in divergences)
         terms = (self.surrogate, *self.token_penalties.values(), *divergences)

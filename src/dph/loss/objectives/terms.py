@@ -60,7 +60,7 @@ class GroupSamples:
     ref_logprobs: Float[Tensor, "groups samples"] | None = None
 
     def has(self, name: str) -> bool:
-        """Whether the inputs that ``name`` stands for in ``reads`` are given."""
+        """True if the inputs that ``name`` stands for in ``reads`` are given."""
         found = {"logprobs": (self.logprobs, self.lengths), "ref_logprobs": (self.ref_logprobs,)}
         return all(value is not None for value in found[name])
 

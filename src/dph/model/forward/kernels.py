@@ -178,7 +178,7 @@ class FlashPart(NamedTuple):
 
 
 def takes_flash(query: Tensor, value: Tensor, *, softcap: float | None) -> bool:
-    """Whether `flash` computes attention of these tensors: 16 bits on CUDA, without a softcap.
+    """True if `flash` computes attention of these tensors: 16 bits on CUDA, without a softcap.
 
     The kernel is written for GPUs from Ampere on, and for heads of up to 256.
     """

@@ -24,7 +24,7 @@ _PACKAGE = "cut_cross_entropy"
 
 
 def takes_cut_cross_entropy(device: str, dtype: torch.dtype) -> bool:
-    """Whether cut-cross-entropy is installed and has kernels for this device and precision."""
+    """True if cut-cross-entropy is installed and has kernels for this device and precision."""
     sixteen_bits = dtype in (torch.bfloat16, torch.float16)
     return device == "cuda" and sixteen_bits and importlib.util.find_spec(_PACKAGE) is not None
 
@@ -126,7 +126,7 @@ def product_dtype(hidden: Tensor) -> torch.dtype:
 
 
 def _stays_wide(numbers: Tensor) -> bool:
-    """Whether products of these are float32 without a step between: 16 bits on CUDA."""
+    """True if the kernel writes float32 products of these directly: 16 bits on CUDA."""
     # Not ROCm, which is named cuda as well and lacks these kernels.
     return numbers.is_cuda and numbers.dtype.itemsize == 2 and torch.version.hip is None
 

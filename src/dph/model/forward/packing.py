@@ -105,7 +105,7 @@ class _Growing:
         return _in_order(roots)
 
     def _is_worth_it(self, first: int, last: int, start: int, common: int) -> bool:
-        """Whether these rows share the tokens from ``start`` to ``common``.
+        """True if these rows share the tokens from ``start`` to ``common``.
 
         Without that node, rows that have as much again in common would still share it.
         """
@@ -185,7 +185,7 @@ class Microbatch(NamedTuple):
 
     @property
     def packed(self) -> bool:
-        """Whether the rows run as one packed sequence."""
+        """True if the rows run as one packed sequence."""
         return self.forest is not None
 
     @property

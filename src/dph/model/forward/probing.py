@@ -38,7 +38,7 @@ class OwnLogits:
     moved: Float[Tensor, "draws tokens vocabulary"]
 
     def agree_with(self, ours: Float[Tensor, "tokens vocabulary"]) -> bool:
-        """Whether ``ours`` differ by no more than rounding explains."""
+        """True if ``ours`` differ by no more than rounding explains."""
         movement = root_mean_square(self.moved, self.values)
         return root_mean_square(ours, self.values) <= MOST * movement
 
@@ -69,7 +69,7 @@ def last_logits(
 
 
 def sees_later_tokens(model: PreTrainedModel, ids: Sequence[int]) -> bool:
-    """Whether the logits at half of a row change with the rest of it, by more than rounding."""
+    """True if the logits at half of a row change with the rest of it, by more than rounding."""
     half = len(ids) // 2
     own = own_logits(model, [(ids[:half], 1)])[0]
     within = last_logits(model, [(ids, len(ids) - half + 1)])[0][0, :1]

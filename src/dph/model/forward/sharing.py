@@ -1,4 +1,4 @@
-"""Whether rows share their beginnings in the training forward: decided by what it would cost."""
+"""True if rows share their beginnings in the training forward: decided by what it would cost."""
 
 import inspect
 import logging
@@ -47,7 +47,7 @@ _LEAST_DRAWS = 2
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """Whether a model runs packed rows, and how long they may be."""
+    """True if a model runs packed rows, and how long they may be."""
 
     refusal: str | None
     """The reason why it does not; None if it does."""
@@ -86,7 +86,7 @@ _known: WeakKeyDictionary[PreTrainedModel, dict[Any, Support]] = WeakKeyDictiona
 
 
 def packing_support(model: PreTrainedModel, prompts: Sequence[Ids] = ()) -> Support:
-    """Whether packed rows give this model's own values and gradients.
+    """True if packed rows give this model's own values and gradients.
 
     Computed as: static checks, then four short rows of tokens of ``prompts``, once packed and once
     padded, which may differ by rounding (`OwnLogits`). That finds ALiBi, attention sinks, attention

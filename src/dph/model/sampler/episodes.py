@@ -59,7 +59,7 @@ class _Row:
 
     @property
     def began(self) -> bool:
-        """Whether ``reset`` succeeded."""
+        """True if ``reset`` succeeded."""
         return bool(self.token_ids) or self.episode.ending is None
 
     @property

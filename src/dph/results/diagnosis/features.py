@@ -153,7 +153,7 @@ def _merged(
 
 
 def _tells_apart(held: Bool[np.ndarray, "problems"]) -> bool:
-    """Whether enough problems have a feature, and not all."""
+    """True if enough problems have a feature, and not all."""
     return bool(FEWEST <= held.sum() < len(held))
 
 
@@ -210,7 +210,7 @@ class LostFeature:
     p_value: float
     adjusted: float
     named: bool = False
-    """Whether ``adjusted`` reaches the level of the diagnosis."""
+    """True if ``adjusted`` reaches the level of the diagnosis."""
 
 
 def over_represented(

@@ -122,7 +122,7 @@ class Total:
     hi: int
     p_value: float
     named: bool = False
-    """Whether the p-value, adjusted for the totals of a set, reaches the level of the diagnosis."""
+    """True if the p-value, adjusted for the totals of a set, reaches the level of the diagnosis."""
 
 
 Totals = Mapping[str, Total]

@@ -52,12 +52,12 @@ def the_run(place: Path) -> Path:
 
 
 def _is_run(directory: Path) -> bool:
-    """Whether a model was trained or evaluated here."""
+    """True if a model was trained or evaluated here."""
     return (directory / METRICS).is_file() or (directory / EVALUATION).is_file()
 
 
 def holds_runs(place: Path) -> bool:
-    """Whether a directory stands for the runs in it."""
+    """True if a directory stands for the runs in it."""
     own = _is_run(place) or (place / SAMPLES).is_file()
     return place.is_dir() and not own and not is_foreign(place)
 

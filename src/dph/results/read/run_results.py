@@ -301,7 +301,7 @@ class InitialEvaluation:
 
 
 def is_model(recorded: str, model: ModelSettings) -> bool:
-    """Whether a model that an evaluation names is that of a recipe.
+    """True if a model that an evaluation names is that of a recipe.
 
     A relative path began at a directory that is no longer known, so it must be the end of the
     recipe's path. A model of the Hub is in a cache, under its name and commit.

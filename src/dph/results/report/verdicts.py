@@ -60,7 +60,7 @@ class RunVerdict:
 
     @property
     def is_told_apart(self) -> bool:
-        """Whether anything differs from the baseline by more than its interval."""
+        """True if anything differs from the baseline by more than its interval."""
         told = any(band.above or band.below for band in self.bands.values())
         return told or any(one.is_clear for one in self._compared) or any(self.lost.values())
 
@@ -323,7 +323,7 @@ def _diagnosed(data: ReportData, run: ReportRun) -> DiagnosedRun:
 
 
 def _is_changed(of_set: Mapping[str, Any]) -> bool:
-    """Whether anything on a set is more than two draws of one model would show."""
+    """True if anything on a set is beyond what two draws of one model would show."""
     counts, totals = of_set["counts"], of_set["totals"]
     named = any(one["named"] for one in totals.values())
     died = any(style["died"] for style in of_set["styles"])

@@ -242,7 +242,7 @@ def require_evaluated(run: Path) -> Path:
 
 
 def default_ks(scores: Scores) -> list[int]:
-    """Those of 8, 16, 32 that every set of every run has the samples for, or all samples."""
+    """The k of 8, 16, 32 for which every set of every run has enough samples, or all samples."""
     samples = min(of_set.samples for sets in scores.values() for of_set in sets.values())
     return [k for k in USUAL_KS if k <= samples] or [samples]
 

@@ -75,7 +75,7 @@ def bootstrap_mean(
 
 
 def all_equal(values: Float[np.ndarray, "problems"]) -> bool:
-    """Whether all values are the same, so that their interval is exact."""
+    """True if all values are the same, so that their interval is exact."""
     return bool(values.min() == values.max())
 
 

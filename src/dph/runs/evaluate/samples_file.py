@@ -103,7 +103,7 @@ def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether ``path`` has another tool's answers, and is not a samples file of this package."""
+    """True if ``path`` has another tool's answers, and is not a samples file of this package."""
     if path.name == SAMPLES_NAME or not answer_files(path):
         return False
     if path.is_dir() or not path.name.endswith(".parquet"):

@@ -32,7 +32,7 @@ class Group:
 
     @property
     def gradable(self) -> bool:
-        """Whether every completion could be compared with the gold answer."""
+        """True if every completion could be compared with the gold answer."""
         return all(g.verdict.outcome is not Outcome.BAD_GOLD for g in self.completions)
 
     @property
@@ -42,7 +42,7 @@ class Group:
 
     @property
     def has_signal(self) -> bool:
-        """Whether the rewards of the graded completions differ."""
+        """True if the rewards of the graded completions differ."""
         rewards = {
             g.verdict.reward
             for g, graded in zip(self.completions, self.graded, strict=True)

@@ -100,7 +100,7 @@ def weigh(minibatch: Minibatch, *, objective: Objective, max_tokens: int) -> lis
 
 
 def moves_the_loss(row: PolicyRow | RehearsalSample, objective: Objective) -> bool:
-    """Whether a row can have a gradient: a stored row, or one with an advantage or a penalty."""
+    """True if a row can have a gradient: a stored row, or one with an advantage or a penalty."""
     if not isinstance(row, PolicyRow):
         return True
     return not row.masked and (row.advantage != 0 or objective.needs_all_samples)

@@ -297,7 +297,7 @@ class ToolResult:
 
     @property
     def is_error(self) -> bool:
-        """Whether the text is that of an error; a tool may say the like itself."""
+        """True if the text is that of an error; a tool may say the like itself."""
         return self.failed or self.text.startswith("{'error': ")
 
 

@@ -329,7 +329,7 @@ def make_gold_runner(
 
 
 def state_of(rows: Sequence[tuple[Any, ...]]) -> GoldState:
-    """Whether a result can tell right from wrong.
+    """True if a result can tell right from wrong.
 
     >>> state_of([]).value, state_of([(0, None), (0.0, None)]).value, state_of([("",)]).value
     ('no rows', 'only NULL or 0', 'telling')

@@ -267,7 +267,7 @@ def _failed_on_gold(reply: Reply) -> bool:
 
 
 def _gold_worked(reply: Reply) -> bool:
-    """Whether the gold was run or read for this reply, and could be."""
+    """True if the gold was successfully run or read for this reply."""
     if reply.stage in ("", GOLD_STAGE):
         return False
     return reply.kind is not ReplyKind.OK or reply.value[0] != Outcome.BAD_GOLD

@@ -458,7 +458,7 @@ class GraphDecoder:
                 yield done
 
     def _start(self) -> bool:
-        """Whether waiting rows have started: where many are free, they take their places."""
+        """True if waiting rows have started, in the places of rows that have ended."""
         limit, free = self.waiting.limit, self.waiting.limit.rows - len(self._open)
         if not self.waiting or (self._open and free < ADMIT_ABOVE * limit.rows):
             return False

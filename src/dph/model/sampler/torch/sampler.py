@@ -245,7 +245,7 @@ class TorchSampler:
     def _is_one_short_prompt(
         self, requests: Sequence[SampleRequest], parameters: SamplingParameters, limit: Room
     ) -> bool:
-        """Whether there is one prompt to draw, a short one, whose rows are all decoded at once.
+        """True if there is one prompt to draw, a short one, whose rows are all decoded at once.
 
         It shares nothing, and on a CPU the cache of transformers is faster for it then
         (docs/performance.md).

@@ -297,7 +297,7 @@ def _problem(answer: GradedAnswer) -> Problem:
 
 
 def _ordered(answers: Sequence[GradedAnswer]) -> list[GradedAnswer]:
-    """Those of the last step, by their index if they have one, else in the order of the file."""
+    """Answers of the last step, by index if they have one, else in file order."""
     last = max(answer.step for answer in answers)
     kept = [answer for answer in answers if answer.step == last]
     found: dict[int | None, GradedAnswer] = {}

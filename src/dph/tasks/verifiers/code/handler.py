@@ -31,7 +31,7 @@ _LONGEST_NUMBER = 1000
 
 
 def same_output(printed: str, expected: str) -> bool:
-    r"""Whether two outputs are the same.
+    r"""True if two outputs are the same.
 
     >>> same_output("1.0  2\nyes \n", "1 2.00\nyes"), same_output("1 2", "1\n2")
     (True, False)

@@ -179,7 +179,7 @@ def _after_phrase(response: str, phrases: Sequence[str], end: str = "") -> Found
 
 
 def has_box(text: str) -> bool:
-    """Whether a box begins in the text, closed or not."""
+    """True if a box begins in the text, closed or not."""
     return _BOX.search(text) is not None
 
 

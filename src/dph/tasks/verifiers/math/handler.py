@@ -229,7 +229,7 @@ def _letters_equal(answer: str, gold: str) -> bool | None:
 
 
 def _set_and_tuple(answer: str, gold: str) -> bool:
-    r"""Whether one is ``\{1, 2\}`` and the other ``(1, 2)``, which are the same to math-verify."""
+    r"""True if one is ``\{1, 2\}`` and the other ``(1, 2)``, which are the same to math-verify."""
     return any(
         _SET.fullmatch(one) and _TUPLE.fullmatch(other)
         for one, other in ((answer, gold), (gold, answer))
@@ -291,7 +291,7 @@ def read_text(text: str) -> Reading:
 
 
 def readings_equal(answer: Reading, gold: Reading) -> bool:
-    """Whether math-verify takes the answer as right, and the numbers bear it out."""
+    """True if math-verify accepts the answer and the numbers confirm it."""
     one, other = answer[0], gold[0]
     if _hopeless(one, other) or _list_and_point(one, other):
         return False
@@ -307,7 +307,7 @@ def readings_equal(answer: Reading, gold: Reading) -> bool:
 
 
 def _hopeless(answer: Any, gold: Any) -> bool:
-    """Whether the two are surely not the same and math-verify need not be asked, which is slow."""
+    """True if the two certainly differ, so that the slow math-verify is not needed."""
     one, other = _sides(answer, gold)
     if isinstance(one, sympy.Set) != isinstance(other, sympy.Set):
         single, several = (other, one) if isinstance(one, sympy.Set) else (one, other)
@@ -321,7 +321,7 @@ def _hopeless(answer: Any, gold: Any) -> bool:
 
 
 def _same_exact_number(answer: Any, gold: Any) -> bool | None:
-    """Whether two numbers without a decimal are one; None if one of them is not such a number."""
+    """True if two numbers without a decimal are one; None if one of them is not such a number."""
     for side in (answer, gold):
         if not _is_value(side) or side.free_symbols or side.has(sympy.Float, *_ENDLESS):
             return None
@@ -332,7 +332,7 @@ def _same_exact_number(answer: Any, gold: Any) -> bool | None:
 
 
 def _exactly_differ(answer: Any, gold: Any) -> bool | None:
-    """Whether exact values differ, at fixed values of their symbols; None if that is not known."""
+    """True if exact values differ, at fixed values of their symbols; None if that is not known."""
     with contextlib.suppress(Exception):
         if not (answer.free_symbols or gold.free_symbols):
             try:
@@ -352,7 +352,7 @@ def _exactly_differ(answer: Any, gold: Any) -> bool | None:
 
 
 def _list_and_point(answer: Any, gold: Any) -> bool:
-    """Whether one is a list (``1, 2``), the other a point, interval or inequality (``(1, 2)``).
+    """True if one is a list (``1, 2``), the other a point, interval or inequality (``(1, 2)``).
 
     They are the same to math-verify. A list of equations (``x = 1, y = 2``) may well say where a
     point is, and a single value is not a list.
@@ -371,7 +371,7 @@ def _is_value(expression: Any) -> bool:
 
 
 def numerically_differ(answer: Any, gold: Any) -> bool:
-    """Whether two expressions, or their parts, have values that are surely not the same.
+    """True if two expressions, or their parts, have values that are surely not the same.
 
     Symbols get fixed values. Where the values cannot be had, the answer is no.
     """
@@ -385,7 +385,7 @@ def numerically_differ(answer: Any, gold: Any) -> bool:
 
 
 def _apart(answer: sympy.Eq, gold: sympy.Eq) -> bool:
-    """Whether two equations cannot be the same one.
+    """True if two equations cannot be the same one.
 
     math-verify compares what their solvers find, and where neither finds anything says yes.
     """

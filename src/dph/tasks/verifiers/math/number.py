@@ -67,7 +67,7 @@ def read_number(text: str) -> Number | None:
 
 
 def numbers_equal(answer: Number, gold: Number) -> bool:
-    """Whether two numbers are the same answer.
+    """True if two numbers are the same answer.
 
     Exact numbers must be equal. If one is a decimal they must agree to 6 decimals, and
     to a relative 1e-4, which counts below 0.01. A percent sign on only one side may be a unit
@@ -84,7 +84,7 @@ def numbers_equal(answer: Number, gold: Number) -> bool:
 
 
 def notations_differ(answer: str, gold: str) -> bool:
-    """Whether one is digits in a base (``52_8``) or a ratio (``3:1``), and the other is not that.
+    """True if one is digits in a base (``52_8``) or a ratio (``3:1``), and the other is not that.
 
     ``52_8`` is neither ``52_9`` nor 52. A ratio may equal a fraction, but not a whole number.
 
@@ -100,7 +100,7 @@ def notations_differ(answer: str, gold: str) -> bool:
 
 
 def contradicts_itself(answer: str) -> bool:
-    r"""Whether an answer calls two different numbers equal, directly or through a name.
+    r"""True if an answer calls two different numbers equal, directly or through a name.
 
     Where a decimal or a fraction was rounded, they may differ by less than one of the last digit.
 
@@ -117,7 +117,7 @@ def contradicts_itself(answer: str) -> bool:
 
 
 def _unequal(one: str, other: str) -> bool:
-    """Whether both are numbers and not the same one, rounded or not."""
+    """True if both are numbers and not the same one, rounded or not."""
     first, second = read_value(one), read_value(other)
     if first is None or second is None or numbers_equal(first, second):
         return False
@@ -140,7 +140,7 @@ def read_value(text: str) -> Number | None:
 
 
 def same_in_base(answer: str, gold: str) -> bool:
-    """Whether both are the same digits in the same base, however that is written.
+    """True if both are the same digits in the same base, however that is written.
 
     >>> same_in_base("(52)_8", "52_{8}")
     True

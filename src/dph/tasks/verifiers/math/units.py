@@ -130,7 +130,7 @@ def unit_of(text: str) -> tuple[str, str] | None:
 
 
 def units_differ(answer: str, gold: str) -> bool:
-    r"""Whether both texts end in a common unit, and in different ones.
+    r"""True if both texts end in a common unit, and in different ones.
 
     Of quotients only speeds are told from each other and from lengths and times: ``J/s`` may be
     ``W``, and what ends in ``s^{-1}`` may be any of them.
@@ -158,7 +158,7 @@ def units_differ(answer: str, gold: str) -> bool:
 
 
 def _is_of_motion(text: str, unit: tuple[str, str]) -> bool:
-    """Whether a unit is a length, a time or one over the other, right after a number."""
+    """True if a unit is a length, a time or one over the other, right after a number."""
     name, power = unit
     top, _, bottom = name.partition("/")
     known = (top in _LENGTHS and bottom in _TIMES) if bottom else top in _LENGTHS | _TIMES

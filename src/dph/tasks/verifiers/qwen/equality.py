@@ -42,7 +42,7 @@ def is_close(one: float, other: float) -> bool:
 
 
 def symbolically_equal(answer: str, gold: str) -> bool:
-    r"""Whether sympy finds two texts equal, in any of the tool's ways.
+    r"""True if sympy finds two texts equal, in any of the tool's ways.
 
     >>> symbolically_equal(r"\frac{x}{2} + \frac{x}{2}", "x"), symbolically_equal("x", "y")
     (True, False)
@@ -115,7 +115,7 @@ _MATRIX_BEGIN, _MATRIX_END = r"\begin{pmatrix}", r"\end{pmatrix}"
 
 
 def qwen_equal(answer: str, gold: str) -> bool:
-    r"""Whether the tool takes the answer as equal to the gold.
+    r"""True if the tool takes the answer as equal to the gold.
 
     >>> qwen_equal("(1,\\frac{4}{2})", "(1,2)"), qwen_equal("500", "5"), qwen_equal("6", "5")
     (True, True, False)

@@ -127,12 +127,12 @@ def execute_sql(
 
 
 def is_too_long(sql: str, limits: SQLLimits) -> bool:
-    """Whether a statement is longer than SQLite may be given, and not worth looking at."""
+    """True if a statement is longer than SQLite may be given, and not worth looking at."""
     return len(sql) > limits.sql_bytes
 
 
 def holds_no_statement(sql: str) -> bool:
-    """Whether SQLite has nothing to run in a text: blanks, comments and semicolons.
+    """True if SQLite has nothing to run in a text: blanks, comments and semicolons.
 
     >>> [holds_no_statement(sql) for sql in (" ; -- why", "/* never closed", "SELECT")]
     [True, True, False]
@@ -398,6 +398,6 @@ def _shown(reason: str) -> str:
 
 
 def _may_pass(gold: Gold | SQLFailure) -> bool:
-    """Whether a gold failed by a limit, which on a less busy machine it might not."""
+    """True if a gold exceeded a limit, which might not happen on a less busy machine."""
     limits = (Outcome.TIMED_OUT, Outcome.OVER_LIMIT)
     return isinstance(gold, SQLFailure) and gold.outcome in limits

@@ -58,7 +58,7 @@ class ExtractedSQL:
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether the text only says where SQL belongs.
+    """True if the text only says where SQL belongs.
 
     >>> is_placeholder("-- Your SQL query"), is_placeholder("<your SQL here>")
     (True, True)
@@ -138,7 +138,7 @@ class _QuotedParts:
         self._is_select = [match.group() != "\n" for match in found]
 
     def holds(self, fence: re.Match[str], opening: re.Match[str] | None) -> bool:
-        """Whether a fence stands in a literal of a statement: of the open block, or of its line."""
+        """True if a fence stands in a literal of a statement: of the open block, or of its line."""
         place = bisect_right(self._starts, fence.start() - 1) - 1
         if place < 0 or self._spans[place][1] < fence.end():
             return False
@@ -149,7 +149,7 @@ class _QuotedParts:
         return self._response[start] == "'" and mark >= 0 and self._is_select[mark]
 
     def _is_sql(self, body: int) -> bool:
-        """Whether a block is marked as SQL, or begins as SQL does."""
+        """True if a block is marked as SQL, or begins as SQL does."""
         mark = _MARK.match(self._response, body)
         if mark and mark.group(1):
             return True
@@ -338,7 +338,7 @@ def bare_statement(response: str) -> ExtractedSQL | None:
 
 
 def _ends_statement(token: Token, text: str) -> bool:
-    """Whether a statement is over before the token: at ``;``, a closing mark, a label of a form."""
+    """True if a statement is over before the token: at ``;``, a closing mark, a label of a form."""
     if token.kind is TokenKind.WORD:
         label = _LABEL.match(text, token.start)
         return label is not None and text[: token.start].rstrip(" \t")[-1:] == "\n"
@@ -346,7 +346,7 @@ def _ends_statement(token: Token, text: str) -> bool:
 
 
 def _may_start(token: Token, previous: Token | None, text: str) -> bool:
-    """Whether the token is a SELECT or a real WITH that continues nothing before it."""
+    """True if the token is a SELECT or a real WITH that continues nothing before it."""
     if previous is not None and previous.word in _CONTINUES:
         return False
     return token.word == "SELECT" or (
@@ -355,7 +355,7 @@ def _may_start(token: Token, previous: Token | None, text: str) -> bool:
 
 
 def _on_boundary(token: Token, previous: Token | None, text: str) -> bool:
-    """Whether the token starts a line or follows ``;`` or ``:``."""
+    """True if the token starts a line or follows ``;`` or ``:``."""
     if previous is None or previous.text in (";", ":"):
         return True
     return "\n" in text[previous.end : token.start]

@@ -38,7 +38,7 @@ class Token:
 
     @property
     def is_name(self) -> bool:
-        """Whether it can be the name of a table or a column (keywords can, too)."""
+        """True if it can be the name of a table or a column (keywords can, too)."""
         return self.kind in (TokenKind.WORD, TokenKind.QUOTED_NAME)
 
 
@@ -93,7 +93,7 @@ def first_word(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text holds nothing but blanks and comments.
+    """True if a text holds nothing but blanks and comments.
 
     >>> is_blank(" -- nothing")
     True

@@ -59,7 +59,7 @@ def keep(rows: Rows, sql: str) -> OrderedRows:
 
 
 def compare(predicted: Rows, gold: OrderedRows) -> Comparison:
-    """Whether the results are equal under some permutation of the columns."""
+    """True if the results are equal under some permutation of the columns."""
     rows = gold.rows
     if not predicted and not rows:
         return MATCH
@@ -76,12 +76,12 @@ def compare(predicted: Rows, gold: OrderedRows) -> Comparison:
 
 
 def columns_match_in_order(gold: Sequence[Row], predicted: Sequence[Row]) -> bool:
-    """Whether the columns are the same ones, each a tuple of its cells from top to bottom."""
+    """True if the columns are the same ones, each a tuple of its cells from top to bottom."""
     return bag(gold) == bag(predicted)
 
 
 def columns_match(gold: Sequence[Row], predicted: Sequence[Row]) -> bool:
-    """Whether a permutation of the predicted columns gives the gold's bag of rows.
+    """True if a permutation of the predicted columns gives the gold's bag of rows.
 
     A depth-first search: column by column of the gold, every predicted column that holds the same
     bag of cells and keeps the bags of row beginnings equal.
@@ -105,7 +105,7 @@ def _extend(
     begins: Row,
     used: frozenset[int],
 ) -> bool:
-    """Whether the columns from ``len(used)`` on can be matched, too.
+    """True if the columns from ``len(used)`` on can be matched, too.
 
     ``gold_begins`` and ``begins`` number the beginnings of the rows: equal ones alike.
     """

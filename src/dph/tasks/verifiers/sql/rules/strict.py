@@ -36,7 +36,7 @@ def keep(rows: Rows, sql: str) -> OrderedRows:
 
 
 def compare(predicted: Rows, gold: OrderedRows) -> Comparison:
-    """Whether the rows are equal, in any order unless the gold has one."""
+    """True if the rows are equal, in any order unless the gold has one."""
     rows = gold.rows
     if predicted == rows:
         return MATCH
@@ -49,7 +49,7 @@ def compare(predicted: Rows, gold: OrderedRows) -> Comparison:
 
 
 def orders_rows(sql: str) -> bool:
-    """Whether a statement has an ORDER BY outside all parentheses.
+    """True if a statement has an ORDER BY outside all parentheses.
 
     >>> orders_rows("SELECT a FROM t ORDER  BY a"), orders_rows("SELECT max(a) OVER (ORDER BY b)")
     (True, False)
@@ -63,12 +63,12 @@ def orders_rows(sql: str) -> bool:
 
 
 def rows_equal(one: Row, other: Row) -> bool:
-    """Whether two rows of the same length are equal cell by cell."""
+    """True if two rows of the same length are equal cell by cell."""
     return one == other or all(map(_cells_equal, one, other))
 
 
 def bags_equal(ones: Rows, others: Rows) -> bool:
-    """Whether the rows can be paired so that each pair is equal."""
+    """True if the rows can be paired so that each pair is equal."""
     left, right = Counter(ones), Counter(others)
     if dict.__eq__(left, right):  # Counters are compared in Python, and slowly
         return True
@@ -82,7 +82,7 @@ def bags_equal(ones: Rows, others: Rows) -> bool:
 
 
 def _pairable(ones: Rows, others: Rows) -> bool:
-    """Whether rows that differ in nothing but numbers can be paired: a perfect matching."""
+    """True if rows that differ in nothing but numbers can be paired: a perfect matching."""
     if len(ones) != len(others):
         return False
     # There is one: rows without any number that agree in the rest are equal, and gone already.
@@ -138,7 +138,7 @@ def _cells_equal(one: object, other: object) -> bool:
 
 
 def _both_zero(one: float, other: float) -> bool:
-    """Whether both are 0 but for rounding.
+    """True if both are 0 but for rounding.
 
     The remains of a subtraction are a few last bits of larger numbers, and so have few bits
     themselves: a tiny number that has many is a value.
