@@ -188,7 +188,7 @@ def _sampler(
             _judge(check, row, **errors)
     if check.cuda:
         row = check.row("gpu_correct", "a token is one launch")
-        refusals = sorted(sampler._told)
+        refusals = sorted(sampler._logged)
         check.note(row, passed=not refusals, **({"refusals": refusals} if refusals else {}))
 
 
