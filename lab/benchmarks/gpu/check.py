@@ -61,7 +61,7 @@ def trace_of(call: Callable[[], Any]) -> Trace:
     spans = sorted(
         (event.time_range.start, event.time_range.end)
         for event in found
-        if event.device_type == torch.autograd.DeviceType.CUDA
+        if event.device_type == torch.autograd.DeviceType.CUDA  # type: ignore[attr-defined]
         and not getattr(event, "is_user_annotation", False)
         and not event.name.startswith(("Optimizer.", "ProfilerStep"))  # a name for many kernels
     )

@@ -43,12 +43,11 @@ class Exact(NamedTuple):
 
 def correct(check: Check) -> None:
     """A row for everything that is compared: the error, its limit, and whether it passed."""
-    small = {"hidden": 64, "heads": 4, "intermediate": 96} if check.tiny else {}
+    hidden, intermediate = (64, 96) if check.tiny else (256, 512)
     size = ModelSize(
-        **{"vocabulary": 2048, "hidden": 256, "layers": 3, "heads": 4, "intermediate": 512} | small,
-        kv_heads=2,
-        family="qwen2",
-    )
+        vocabulary=2048, hidden=hidden, layers=3, heads=4, intermediate=intermediate,
+        kv_heads=2, family="qwen2",
+    )  # fmt: skip
     world = World(size=size, shape=Shape(prompt=70, completion=40, prompts=3, samples=6))
     plain = build_model(world)
     with torch.no_grad():

@@ -42,6 +42,11 @@ class EvenWords:
     name: str = "even_words"
     version: str = "1"
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """None."""
+        return {}
+
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each response."""
         del problems

@@ -13,13 +13,13 @@ from lab.benchmarks.speed.timing import interleaved
 from lab.benchmarks.speed.world import World, build_model
 
 POLICY_ROWS_PER_STORED = 8
-METHODS = {
-    "grpo": ObjectiveSettings(),
-    "dph_f": ObjectiveSettings(divergence="forward_kl", eta=0.01),
-    "dph_js": ObjectiveSettings(divergence="jensen_shannon", eta=0.2),
-    "rkl": ObjectiveSettings(kl_coefficient=0.01),
+_TERMS = {
+    "grpo": {},
+    "dph_f": {"divergence": "forward_kl", "eta": 0.01},
+    "dph_js": {"divergence": "jensen_shannon", "eta": 0.2},
+    "rkl": {"kl_coefficient": 0.01},
 }
-
+METHODS = {method: ObjectiveSettings.model_validate(terms) for method, terms in _TERMS.items()}
 
 APART = "_apart"
 """Cases with this ending run without shared prompts, GRPO as well."""

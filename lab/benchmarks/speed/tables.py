@@ -69,7 +69,7 @@ _FLOOR: Mapping[str, Cell] = {
 def _shape(row: Row) -> str:
     """The shape, after the model and the device where they are not the usual ones."""
     gpu = f"on a GPU in {row['dtype']}, " if row["device"] == "cuda" else ""
-    return gpu + ("SmolLM2-135M, " if row["case"] in REAL else "") + row["shape"]
+    return gpu + ("SmolLM2-135M, " if row["case"] in REAL else "") + str(row["shape"])
 
 
 _SHAPE: Mapping[str, Cell] = {"shape": _shape}
