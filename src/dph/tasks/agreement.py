@@ -173,24 +173,21 @@ class VerifierComparer:
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
     ) -> list[Classes]:
-        groups = [
-            self._group(problem, group) for problem, group in zip(problems, answers, strict=True)
-        ]
+        groups = []
+        for problem, responses in zip(problems, answers, strict=True):
+            group = _Group(problem, [None] * len(responses))
+            for index, response in enumerate(responses):
+                gold = None if response is None else self._verifier.gold_of(response)
+                if gold is not None and response is not None:
+                    key = json.dumps(gold, sort_keys=True)
+                    group.keys[index] = key
+                    group.results.setdefault(key, (response, gold))
+            group.open = list(group.results)
+            groups.append(group)
         self._leave_out_silent(groups)
         while waiting := [group for group in groups if group.open]:
             self._next_class(waiting)
         return [group.classes() for group in groups]
-
-    def _group(self, problem: Problem, answers: Sequence[str | None]) -> "_Group":
-        group = _Group(problem, [None] * len(answers))
-        for index, response in enumerate(answers):
-            gold = None if response is None else self._verifier.gold_of(response)
-            if gold is not None and response is not None:
-                key = json.dumps(gold, sort_keys=True)
-                group.keys[index] = key
-                group.results.setdefault(key, (response, gold))
-        group.open = list(group.results)
-        return group
 
     def _leave_out_silent(self, groups: Sequence["_Group"]) -> None:
         silent: tuple[Gold, ...] = getattr(self._verifier, "silent_golds", ())

@@ -168,11 +168,16 @@ def livecodebench_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
     )
     cases = [*public, *private]
     functional = any(case.get("testtype") == "functional" for case in cases)
-    read = _call if functional else _script
     answer: dict[str, Any] = {"prefix": USUAL_IMPORTS}
     if functional:
-        answer["entry_point"] = _entry_point(row, starter, place)
-    answer["cases"] = [read(case, place) for case in cases]
+        metadata = row.get("metadata")
+        try:
+            known: Any = json.loads(metadata) if isinstance(metadata, str) else metadata
+            name = known["func_name"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise DataError(f"{place}: 'metadata' names no func_name: {metadata!r:.80}") from error
+        answer["entry_point"] = f"Solution.{name}" if "class Solution" in starter else str(name)
+    answer["cases"] = [_case(case, place, functional=functional) for case in cases]
     if public:
         answer[VISIBLE] = {"cases": answer["cases"][: len(public)]}
     how = "The program reads standard input and prints its answer."
@@ -188,28 +193,14 @@ def livecodebench_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
     )
 
 
-def _entry_point(row: Mapping[str, Any], starter: str, place: str) -> str:
-    metadata = row.get("metadata")
+def _case(case: Mapping[str, Any], place: str, *, functional: bool) -> dict[str, Any]:
+    given = text_field(case, "input", place, empty=True)
+    expected = text_field(case, "output", place, empty=True)
+    if not functional:
+        return {"stdin": given, "stdout": expected}
     try:
-        known: Any = json.loads(metadata) if isinstance(metadata, str) else metadata
-        name = known["func_name"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{place}: 'metadata' names no func_name: {metadata!r:.80}") from error
-    return f"Solution.{name}" if "class Solution" in starter else str(name)
-
-
-def _script(case: Mapping[str, Any], place: str) -> dict[str, str]:
-    return {
-        "stdin": text_field(case, "input", place, empty=True),
-        "stdout": text_field(case, "output", place, empty=True),
-    }
-
-
-def _call(case: Mapping[str, Any], place: str) -> dict[str, Any]:
-    texts = _script(case, place)
-    try:
-        arguments = [json.loads(line) for line in texts["stdin"].splitlines() if line.strip()]
-        return {"args": arguments, "returns": json.loads(texts["stdout"])}
+        arguments = [json.loads(line) for line in given.splitlines() if line.strip()]
+        return {"args": arguments, "returns": json.loads(expected)}
     except ValueError as error:
         raise DataError(f"{place}: a case is not JSON: {error}") from error
 

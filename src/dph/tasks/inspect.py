@@ -36,17 +36,18 @@ def inspect_task(problems: Sequence[Problem], verifier: Verifier) -> "Task":
     except ImportError as error:
         raise SettingsError(f"a task of Inspect needs inspect_ai: {error}") from error
     by_id = {problem.problem_id: problem for problem in problems}
-    acts = isinstance(verifier, EnvironmentVerifier)
+    if isinstance(verifier, EnvironmentVerifier):
+        solver, scorer = _acting(verifier, by_id), _scorer(None, by_id)
+    else:
+        solver, scorer = generate(), _scorer(OneAtATime(verifier), by_id)
     samples = [
         Sample(input=_input(problem), target=target_of(problem), id=problem.problem_id)
         for problem in problems
     ]
     return Task(
         dataset=MemoryDataset(samples),
-        solver=_acting(verifier, by_id)
-        if isinstance(verifier, EnvironmentVerifier)
-        else generate(),
-        scorer=_scorer(None if acts else OneAtATime(verifier), by_id),
+        solver=solver,
+        scorer=scorer,
         name=verifier.name.replace(":", "."),
     )
 
@@ -147,12 +148,8 @@ def _tool(function: Mapping[str, Any]) -> Any:
         raise SettingsError("the solver of this task runs tools: leave tool_calls to it")
 
     parameters = ToolParams.model_validate(function["parameters"])
-    return ToolDef(
-        elsewhere,
-        name=function["name"],
-        description=function["description"],
-        parameters=parameters,
-    )
+    told = {"name": function["name"], "description": function["description"]}
+    return ToolDef(elsewhere, parameters=parameters, **told)
 
 
 def target_of(problem: Problem | None) -> str:

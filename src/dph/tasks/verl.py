@@ -269,7 +269,11 @@ def verl_to_problems(
     with atomic_path(target) as temporary, temporary.open("wb") as file:
         for chunk in _chunks(distinct(problems, source)):
             for problem in chunk:
-                file.write(_encoded(problem_line(problem)))
+                line = problem_line(problem)
+                try:
+                    file.write(line.encode() + b"\n")
+                except UnicodeEncodeError:  # half of a surrogate pair, which only an escape holds
+                    file.write(json.dumps(json.loads(line)).encode("ascii") + b"\n")
             done += len(chunk)
             on_progress(len(chunk))
     return done
@@ -292,13 +296,6 @@ def _require_places(source: Path, target: Path, suffix: str) -> None:
         raise DataError(f"this conversion writes {suffix}, got {target}")
     require_other_file(target, source)
     make_directory(target.parent)
-
-
-def _encoded(line: str) -> bytes:
-    try:
-        return line.encode() + b"\n"
-    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can carry
-        return json.dumps(json.loads(line)).encode("ascii") + b"\n"
 
 
 def _chunks(items: Iterable[_Item]) -> Iterator[list[_Item]]:

@@ -86,7 +86,11 @@ class Instance:
         except (Exception, SystemExit) as error:
             if isinstance(error, MemoryError):
                 raise
-            text = f"{type(error).__name__}: {_safe(error)}"
+            try:
+                message = str(error)
+            except Exception:  # noqa: BLE001 - a class of the user's
+                message = "its message cannot be read"
+            text = f"{type(error).__name__}: {message}"
             return ["raised", clean(text)[:_REASON_CHARACTERS]]
         return self._text(text, "result")
 
@@ -135,14 +139,6 @@ class Instance:
 
 async def _awaited(value: Any) -> Any:
     return await value
-
-
-def _safe(error: BaseException) -> str:
-    """The message of an error, whose class may raise in ``__str__``."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - a class of the user's
-        return "its message cannot be read"
 
 
 def _seed(seed: int) -> None:

@@ -390,9 +390,9 @@ class Episode(Closing):
         Raises:
             SettingsError: the class has no ``get_reward``, and there is no ``grade`` either.
         """
-        if self.ending is None and grade is not None:
-            return grade(self.answer)
         if self.ending is None:
+            if grade is not None:
+                return grade(self.answer)
             if not self._environment.rewards:
                 raise SettingsError(
                     f"the class {self._environment.name!r} has no method 'get_reward' and there "
@@ -434,19 +434,17 @@ class Episode(Closing):
             return ToolResult(call.name, "", failed=True)
         if answer[0] == "raised":
             return self._failure(call.name, answer[1])
-        self._count(call.name)
+        self.calls[call.name] += 1
+        self.order.append(call.name)
         if call.name == self._environment.submits:
             self._submitted = True
             self.answer = clean(" ".join(str(value) for value in call.arguments.values()))
         return ToolResult(call.name, answer[1])
 
-    def _count(self, tool: str) -> None:
-        self.calls[tool] += 1
-        self.order.append(tool)
-
     def _failure(self, tool: str, reason: str) -> ToolResult:
         """A result that tells an error, or the end where there were too many."""
-        self._count(tool)
+        self.calls[tool] += 1
+        self.order.append(tool)
         self.failures += 1
         allowed = self._environment.limits.errors
         if self.failures > allowed:

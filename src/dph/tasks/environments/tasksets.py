@@ -172,14 +172,9 @@ class TasksetEnvironment:
         """The sum of the task's rewards for the conversation."""
         import verifiers.v1 as vf  # noqa: PLC0415
 
-        data = self._task.data
+        task, data = self._task, self._task.data
         trace: Any = vf.Trace(
-            task=vf.TraceTask(
-                type=type(self._task).__name__,
-                data=data,
-                key=self._task.key,
-                hash=self._task.hash,
-            ),
+            task=vf.TraceTask(type=type(task).__name__, data=data, key=task.key, hash=task.hash),
             agent=vf.AgentInfo(config=vf.AgentConfig()),
         )
         trace.state = self._state
@@ -188,7 +183,7 @@ class TasksetEnvironment:
             parent = place - 1 if place else None
             trace.nodes.append(vf.MessageNode(parent=parent, message=message, sampled=sampled))
         trace.ok = trace.is_completed = True
-        await self._task.score(trace)
+        await task.score(trace)
         return float(trace.reward)
 
 

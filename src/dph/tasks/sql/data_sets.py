@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dph._base.files import read_json
 from dph._base.files.rows import read_rows
 from dph._processes.workers.handler import TellStage
-from dph._processes.workers.pool import PoolOwner, Reply, WorkerPool, how_it_ended
+from dph._processes.workers.pool import PoolOwner, WorkerPool, how_it_ended
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.tasks.sql.prompt import SQLPrompts, database_file
@@ -79,8 +79,7 @@ def first_that_exists(
     directory: Path, names: tuple[str, ...], *, test: Callable[[Path], bool] = Path.is_file
 ) -> Path | None:
     """The first of ``names`` in ``directory`` that is there."""
-    found: Iterator[Path] = (directory / name for name in names if test(directory / name))
-    return next(found, None)
+    return next((directory / name for name in names if test(directory / name)), None)
 
 
 def require_layout(directory: Path, names: tuple[str, ...], what: str) -> Path:
@@ -303,7 +302,14 @@ class GoldChecker(PoolOwner):
                     for q in asked
                 ]
             )
-            checks += [_check(*pair) for pair in zip(replies, asked, strict=True)]
+            for reply, question in zip(replies, asked, strict=True):
+                match how_it_ended(reply, verifier="gold check", subject=question.gold_sql):
+                    case None:
+                        checks.append(GoldCheck(GoldState(reply.value[0]), reply.value[1]))
+                    case Outcome.TIMED_OUT:
+                        checks.append(GoldCheck(GoldState.TIMED_OUT, reply.reason))
+                    case _:
+                        checks.append(GoldCheck(GoldState.FAILED, reply.reason))
             on_done(len(replies))
         return checks
 
@@ -339,16 +345,6 @@ def state_of(rows: Sequence[tuple[Any, ...]]) -> GoldState:
     if all(value is None or value == 0 for row in rows for value in row):
         return GoldState.NULL_OR_ZERO
     return GoldState.TELLING
-
-
-def _check(reply: Reply, question: SQLQuestion) -> GoldCheck:
-    match how_it_ended(reply, verifier="gold check", subject=question.gold_sql):
-        case None:
-            return GoldCheck(GoldState(reply.value[0]), reply.value[1])
-        case Outcome.TIMED_OUT:
-            return GoldCheck(GoldState.TIMED_OUT, reply.reason)
-        case _:
-            return GoldCheck(GoldState.FAILED, reply.reason)
 
 
 @dataclass(frozen=True, slots=True)

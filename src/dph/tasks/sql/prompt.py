@@ -255,11 +255,19 @@ def stem(word: str) -> str:
     """
     if len(word) <= 2:
         return word
-    word = _past_and_ing(_plural(word))
+    for suffix, replacement in (("sses", "ss"), ("ies", "i"), ("ss", "ss"), ("s", "")):
+        if word.endswith(suffix):
+            word = word.removesuffix(suffix) + replacement
+            break
+    word = _past_and_ing(word)
     if word.endswith("y") and "v" in _shape(word[:-1]):
         word = word[:-1] + "i"
-    word = _replace(_replace(word, _STEP_2), _STEP_3)
-    return _final_letters(_strip(word))
+    word = _strip(_replace(_replace(word, _STEP_2), _STEP_3))
+    if word.endswith("e"):
+        rest = word[:-1]
+        if _measure(rest) > 1 or (_measure(rest) == 1 and not _ends_short(rest)):
+            word = rest
+    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
 def _shape(word: str) -> str:
@@ -278,13 +286,6 @@ def _measure(word: str) -> int:
 def _ends_short(word: str) -> bool:
     """Consonant, vowel, consonant other than w, x, y: the ending of "hop"."""
     return _shape(word).endswith("cvc") and word[-1] not in "wxy"
-
-
-def _plural(word: str) -> str:
-    for suffix, replacement in (("sses", "ss"), ("ies", "i"), ("ss", "ss"), ("s", "")):
-        if word.endswith(suffix):
-            return word.removesuffix(suffix) + replacement
-    return word
 
 
 def _past_and_ing(word: str) -> str:
@@ -317,14 +318,6 @@ def _strip(word: str) -> str:
             allowed = suffix != "ion" or rest.endswith(("s", "t"))
             return rest if allowed and _measure(rest) > 1 else word
     return word
-
-
-def _final_letters(word: str) -> str:
-    if word.endswith("e"):
-        rest = word[:-1]
-        if _measure(rest) > 1 or (_measure(rest) == 1 and not _ends_short(rest)):
-            word = rest
-    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
 LONGEST_QUERY = 8
