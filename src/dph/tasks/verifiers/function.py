@@ -79,7 +79,9 @@ def as_verdict(value: object) -> Verdict:
         if value.outcome is Outcome.CORRECT or value.reason:
             return value
         return replace(value, reason=f"the function returned {value.outcome} without a reason")
-    plain = _plain(value)
+    # Scalars are found by what they have in common, so that no worker has to import numpy.
+    item = getattr(value, "item", None)
+    plain = item() if callable(item) and getattr(value, "ndim", None) == 0 else value
     if not isinstance(plain, Real | Decimal):
         raise TypeError(
             f"it returned {value!r:.80} ({type(value).__name__}); "
@@ -127,13 +129,6 @@ def refuse_while_importing(path: str) -> None:
             f"importing {module!r} makes a verifier of {path!r}, whose workers would import it "
             "again; put the script's code under: if __name__ == '__main__':"
         )
-
-
-def _plain(value: object) -> object:
-    """A scalar of an array library as the Python value it holds; anything else as it is."""
-    # Found by what they have in common, so that no worker has to import numpy.
-    item = getattr(value, "item", None)
-    return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
 
 
 class FunctionVerifier(PooledVerifier[tuple[Problem, str]]):
@@ -290,7 +285,10 @@ class RewardFunction:
             case Signature.DPH:
                 return _result(self._function(response, problem))
             case Signature.VERL:
-                value = self._call(_verl_arguments(response, problem))
+                answer = problem.answer
+                gold = next((answer[n] for n in _GOLD_NAMES if n in answer), dict(answer))
+                given = {"data_source": "", "extra_info": {}, **answer, "ground_truth": gold}
+                value = self._call({**given, "solution_str": response})
                 return value["score"] if isinstance(value, Mapping) else value
             case Signature.TRL:
                 return self.batch([response], problem)[0]
@@ -366,18 +364,6 @@ class RewardFunction:
         return _result(
             self._function(**{k: v for k, v in given.items() if any_name or k in parameters})
         )
-
-
-def _verl_arguments(response: str, problem: Problem) -> dict[str, Any]:
-    answer = problem.answer
-    gold = next((answer[name] for name in _GOLD_NAMES if name in answer), dict(answer))
-    return {
-        "data_source": "",
-        "extra_info": {},
-        **answer,
-        "ground_truth": gold,
-        "solution_str": response,
-    }
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

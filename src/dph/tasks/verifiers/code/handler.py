@@ -154,7 +154,7 @@ class CodeGrader:
                 outcome, reason = failed
                 return outcome, 0.0, f"test {number} of {total}: {reason}"
             if left <= 0 and number < total:
-                return _late(f"all tests took over {self._limits.in_all:g} s")
+                return Outcome.TIMED_OUT, 0.0, f"all tests took over {self._limits.in_all:g} s"
         return Outcome.CORRECT, 1.0, ""
 
 
@@ -210,10 +210,7 @@ def _verdict_of(judged: JudgeReply, limits: StepLimits) -> Answer:
         return Outcome.BAD_GOLD, 0.0, f"the setup {'took too long' if judged.late else 'died'}"
     where = "while it was loaded" if judged.stage == "load" else "in a test"
     if judged.late:
-        return _late(f"killed {where}: over {limits.each:g} s, or {limits.in_all:g} s in all")
+        reason = f"killed {where}: over {limits.each:g} s, or {limits.in_all:g} s in all"
+        return Outcome.TIMED_OUT, 0.0, reason
     # The judge died over what the program gave it: too deep, too large.
     return Outcome.WRONG, 0.0, f"its values ended the tests {where}"
-
-
-def _late(reason: str) -> Answer:
-    return Outcome.TIMED_OUT, 0.0, reason

@@ -93,6 +93,7 @@ FIELDS = ("tests", "cases")
 _TEXT_FIELDS = ("entry_point", "setup", "prefix", "same_as")
 OTHER_FIELDS = (*_TEXT_FIELDS, "inputs")
 _STDIO, _CALL = frozenset({"stdin", "stdout"}), frozenset({"args", "returns"})
+_RESULTS = ("stdout", "returns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,14 +115,17 @@ class CodeTask:
 
 def parse_task(answer: Mapping[str, Any], where: str) -> CodeTask:
     """The tests of a problem's answer; ``where`` names it in messages."""
-    cases = _cases(_parsed(answer.get("cases")), where)
+    cases = _cases(answer, where)
     tests = _tests(answer.get("tests"), where)
     texts = {name: _text(answer, name, where) for name in _TEXT_FIELDS}
     if texts["same_as"]:
-        tests, cases = (
-            [],
-            _without_results(cases, _inputs(_parsed(answer.get("inputs")), where), where),
-        )
+        inputs = _inputs(answer, where)
+        if not inputs and not cases:
+            raise DataError(
+                f"{where}: needs 'inputs' or 'cases' to compare programs on, and has neither"
+            )
+        unanswered = ({k: case[k] for k in case if k not in _RESULTS} for case in cases)
+        tests, cases = [], inputs or list(unanswered)
     scripts = [case for case in cases if "stdin" in case]
     calls = [{"kwargs": {}, **case} for case in cases if "args" in case]
     if not (tests or cases):
@@ -151,7 +155,8 @@ def _tests(value: Any, where: str) -> list[str]:
     raise DataError(f"{where}: 'tests' is Python, a text or a list of texts, got {value!r:.80}")
 
 
-def _cases(value: Any, where: str) -> list[Mapping[str, Any]]:
+def _cases(answer: Mapping[str, Any], where: str) -> list[Mapping[str, Any]]:
+    value = _parsed(answer.get("cases"))
     if value is None:
         return []
     if isinstance(value, list) and all(map(_is_case, value)):
@@ -162,7 +167,8 @@ def _cases(value: Any, where: str) -> list[Mapping[str, Any]]:
     )
 
 
-def _inputs(value: Any, where: str) -> list[Mapping[str, Any]]:
+def _inputs(answer: Mapping[str, Any], where: str) -> list[Mapping[str, Any]]:
+    value = _parsed(answer.get("inputs"))
     if value is None:
         return []
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
@@ -172,17 +178,6 @@ def _inputs(value: Any, where: str) -> list[Mapping[str, Any]]:
     raise DataError(
         f"{where}: 'inputs' is a list of texts, or of lists of arguments, got {value!r:.80}"
     )
-
-
-def _without_results(
-    cases: list[Mapping[str, Any]], inputs: list[Mapping[str, Any]], where: str
-) -> list[Mapping[str, Any]]:
-    if not inputs and not cases:
-        raise DataError(
-            f"{where}: needs 'inputs' or 'cases' to compare programs on, and has neither"
-        )
-    results = ("stdout", "returns")
-    return inputs or [{k: v for k, v in case.items() if k not in results} for case in cases]
 
 
 def _is_case(case: Any) -> bool:

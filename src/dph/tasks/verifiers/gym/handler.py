@@ -131,19 +131,16 @@ def evaluate_nothing() -> None:
     """Let no scorer of this process run an answer as Python, for the rest of its life."""
     for name in _REPLACED_EVAL:
         _module(name).__dict__["eval"] = lambda text: ast.literal_eval(text.strip())
-    guarded = _guarded(sympy.parse_expr)
-    sympy.__dict__["parse_expr"] = guarded
-    for name in _REPLACED_PARSER:
-        _module(name).__dict__["parse_expr"] = guarded
+    parse = sympy.parse_expr
 
-
-def _guarded(parse: Callable[..., Any]) -> Callable[..., Any]:
     def parse_expression(text: str, *arguments: Any, **options: Any) -> Any:
         if not _EXPRESSION.fullmatch(text) or _ATTRIBUTE.search(text):
             raise ValueError(f"{text!r:.80} is not an expression")
         return parse(text, *arguments, **options)
 
-    return parse_expression
+    sympy.__dict__["parse_expr"] = parse_expression
+    for name in _REPLACED_PARSER:
+        _module(name).__dict__["parse_expr"] = parse_expression
 
 
 def _module(name: str) -> ModuleType:

@@ -39,11 +39,8 @@ def gym_answer(response: str) -> str | None:
     '7'
     """
     response = read_turn(response).answer
-    if elements := _ELEMENT.findall(response):
-        found = elements[-1]
-    else:
-        found = _PHRASE.split(response)[-1]
-    return found.strip() or None
+    found: list[str] = _ELEMENT.findall(response) or _PHRASE.split(response)
+    return found[-1].strip() or None
 
 
 MAKING_SECONDS = 60.0

@@ -57,7 +57,7 @@ def symbolically_equal(answer: str, gold: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Any:
-    for reader in (parse_latex, _parse_plain):
+    for reader in (parse_latex, lambda plain: _build(ast.parse(plain, mode="eval").body)):
         for spelling in dict.fromkeys((text.replace("\\\\", "\\"), text)):
             # Whatever a reader raises, the next one is asked: that is the tool's rule.
             with contextlib.suppress(Exception):
@@ -82,12 +82,8 @@ _TESTS: tuple[Callable[[Any, Any], object], ...] = (
 )
 
 
-def _parse_plain(text: str) -> Any:
-    """Arithmetic, names, tuples and lists in Python's notation."""
-    return _build(ast.parse(text, mode="eval").body)
-
-
 def _build(node: ast.expr) -> Any:
+    """Arithmetic, names, tuples and lists in Python's notation."""
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return sympy.Integer(value) if isinstance(value, int) else sympy.Float(str(value))
@@ -122,7 +118,8 @@ def qwen_equal(answer: str, gold: str) -> bool:
     """
     if answer.strip().lower() == gold.strip().lower():
         return True
-    if gold in _CHOICES and _choice(answer) == gold:
+    letters = _CHOICE.findall(answer.upper()) or [answer.strip().strip(".")]
+    if gold in _CHOICES and letters[-1] == gold:
         return True
     numbers = _number(answer), _number(gold)
     if numbers[0] is not None and numbers[1] is not None:
@@ -146,12 +143,6 @@ def _texts_equal(answer: str, gold: str) -> bool:
     if _is_matrix(answer) and _is_matrix(gold) and _matrices_equal(answer, gold):
         return True
     return _equations_equal(answer, gold) or symbolically_equal(answer, gold)
-
-
-def _choice(answer: str) -> str:
-    """The last of the letters A to E that stands alone."""
-    letters = _CHOICE.findall(answer.upper())
-    return letters[-1] if letters else answer.strip().strip(".")
 
 
 def _number(text: str) -> float | None:
@@ -339,13 +330,11 @@ def number_of_words(text: str) -> int | float | None:
         return None
     place = words.index(_POINT) if _POINT in words else len(words)
     whole = _whole(words[:place])
-    return None if whole is None else whole + _decimals(words[place + 1 :])
-
-
-def _decimals(words: Sequence[str]) -> int | float:
-    """``one four`` is 0.14; anything but digits counts for nothing."""
-    digits = [_VALUES.get(word, 10) for word in words]
-    return float(f"0.{''.join(map(str, digits))}") if digits and max(digits) <= 9 else 0
+    # ``one four`` is 0.14; anything but digits counts for nothing.
+    digits = [_VALUES.get(word, 10) for word in words[place + 1 :]]
+    if whole is None or not digits or max(digits) > 9:
+        return whole
+    return whole + float(f"0.{''.join(map(str, digits))}")
 
 
 def _whole(words: Sequence[str]) -> int | None:
@@ -419,7 +408,10 @@ def qwen_spelling(text: str) -> str:
     text = _ARRAY_BEGIN.sub(r"\\begin{pmatrix}", text).replace("\\end{array}", "\\end{pmatrix}")
     text = _replaced(text, _BEFORE_UNITS)
     text = _TEXT_WORD.sub(lambda found: _word_as_digits(found[1], found[0]), text)
-    text = without_units(_without_text_at_end(_SQUARED_UNIT.sub(r"\1}", text)))
+    text = _SQUARED_UNIT.sub(r"\1}", text)
+    before, text_mark, _ = text.partition("\\text{")
+    text = (before if text_mark and text.endswith("}") else text).strip() or text
+    text = without_units(text)
     text = _replaced(text, _AFTER_UNITS)
     text = _TEXT.sub(r"\1", _word_as_digits(text, text))
     text = _replaced(text, _NAMES)
@@ -434,7 +426,9 @@ def qwen_spelling(text: str) -> str:
     text = _ZERO_DECIMALS.sub(r"\1\2", text)
     if not text:
         return ""
-    text = _without_short_name("0" + text if text.startswith(".") else text)
+    text = "0" + text if text.startswith(".") else text
+    name, sign, value = text.partition("=")
+    text = value if sign and len(name) <= 2 and "=" not in value else text
     text = _BARE_ROOT.sub(r"\\sqrt{\1}", text).replace(" ", "")
     return _slash_as_fraction(_braced_fractions(text))
 
@@ -445,21 +439,9 @@ def _replaced(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
     return text
 
 
-def _without_text_at_end(text: str) -> str:
-    r"""Everything from the first ``\\text{`` on goes when the last character closes a brace."""
-    before, text_mark, _ = text.partition("\\text{")
-    return (before if text_mark and text.endswith("}") else text).strip() or text
-
-
 def _word_as_digits(words: str, otherwise: str) -> str:
     number = number_of_words(words)
     return otherwise if number is None else str(number)
-
-
-def _without_short_name(text: str) -> str:
-    """``k = 5`` is 5: a left side of up to two characters goes."""
-    left, sign, right = text.partition("=")
-    return right if sign and len(left) <= 2 and "=" not in right else text
 
 
 def _braced_fractions(text: str) -> str:

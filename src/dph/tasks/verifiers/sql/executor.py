@@ -13,7 +13,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -110,7 +110,7 @@ def execute_sql(
     connection: sqlite3.Connection | None = None
     try:
         connection = _connect(uri, limits, deadline)
-        connection.text_factory = _decoder(text_errors)
+        connection.text_factory = lambda text: text.decode("utf-8", text_errors)
         cursor = connection.execute(sql)
         return _fetch(cursor, limits, deadline, distinct=distinct)
     except _LimitError as error:
@@ -203,7 +203,11 @@ def _fetch(
         if new:
             rows += new
             size += _bytes(new)
-            _check(len(rows), size, limits)
+        if len(rows) > limits.rows:
+            raise _LimitError(SQLFailure(Outcome.OVER_LIMIT, f"more than {limits.rows} rows"))
+        if size > limits.result_bytes:
+            reason = f"more than {limits.result_bytes} bytes"
+            raise _LimitError(SQLFailure(Outcome.OVER_LIMIT, reason))
     return SQLResult(rows, size)
 
 
@@ -224,14 +228,6 @@ def _bytes(rows: list[Row]) -> int:
     return _CELL_BYTES * len(rows) * len(rows[0]) + texts
 
 
-def _check(rows: int, size: int, limits: SQLLimits) -> None:
-    if rows > limits.rows:
-        raise _LimitError(SQLFailure(Outcome.OVER_LIMIT, f"more than {limits.rows} rows"))
-    if size > limits.result_bytes:
-        reason = f"more than {limits.result_bytes} bytes"
-        raise _LimitError(SQLFailure(Outcome.OVER_LIMIT, reason))
-
-
 def _late(limits: SQLLimits) -> SQLFailure:
     return SQLFailure(Outcome.TIMED_OUT, f"over {limits.seconds:g} s")
 
@@ -246,11 +242,6 @@ def _authorize(action: int, first: str | None, second: str | None, *_: str | Non
         # really updates it is refused by SQLite itself.
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
-
-
-@lru_cache(maxsize=8)
-def _decoder(errors: str) -> Callable[[bytes], str]:
-    return lambda text: text.decode("utf-8", errors)
 
 
 def _failure(error: sqlite3.Error, limits: SQLLimits, *, timed_out: bool) -> SQLFailure:

@@ -236,7 +236,9 @@ def _field(value: Any, depth: int = 0) -> str:
         letters = re.sub(r"[\W_]", "", str(name)).lower()
         named = _SQL_FIELD.fullmatch(letters) is not None
         if isinstance(each, str) and (named or _ANSWER_FIELD.fullmatch(letters)):
-            statement = _statement_of(each)
+            fenced = fenced_statement(each)
+            statement = fenced.statement if fenced else each.strip()
+            statement = "" if is_placeholder(statement) else statement
             reads_like_one = first_word(statement) in ("SELECT", "WITH")
             if reads_like_one or (named and statement):
                 found.append((not reads_like_one, "sql" not in letters, statement))
@@ -244,13 +246,6 @@ def _field(value: Any, depth: int = 0) -> str:
         return min(found, key=lambda one: one[:2])[2]
     inner = [_object(each) if isinstance(each, str) else each for each in value.values()]
     return next(filter(None, (_field(each, depth + 1) for each in reversed(inner))), "")
-
-
-def _statement_of(text: str) -> str:
-    """The text of a field without a fence around it; '' if it only says where SQL belongs."""
-    fenced = fenced_statement(text)
-    statement = fenced.statement if fenced else text.strip()
-    return "" if is_placeholder(statement) else statement
 
 
 def _object(text: str) -> Any:

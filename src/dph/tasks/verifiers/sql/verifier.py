@@ -39,11 +39,8 @@ def databases_fingerprint(directory: Path) -> str:
     files = sorted(_files(directory))
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="dph-databases") as threads:
         digests = list(threads.map(_digest, files))
-    held = {
-        file.relative_to(directory).as_posix(): digest
-        for file, digest in zip(files, digests, strict=True)
-        if digest
-    }
+    pairs = zip(files, digests, strict=True)
+    held = {file.relative_to(directory).as_posix(): digest for file, digest in pairs if digest}
     return hashlib.sha256(json.dumps(held, sort_keys=True).encode()).hexdigest()
 
 
