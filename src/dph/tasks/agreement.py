@@ -55,9 +55,7 @@ class KeyComparer(PoolOwner):
             workers=workers,
             timeout=timeout,
         )
-        if reason := self._pool.start():
-            self.close()
-            raise SettingsError(f"the agreement {path!r} cannot be used: {reason}")
+        self._pool.start(f"the agreement {path!r}")
         version = source_fingerprint(path.partition(":")[0], directories)
         self.identity = {"name": path, "version": version, "settings": {"timeout": float(timeout)}}
 
@@ -254,8 +252,6 @@ Comparer = KeyComparer | VerifierComparer
 ``identity`` is all that the classes depend on, as JSON.
 """
 
-
-# Contradictions: identical answers to one problem that got different verdicts.
 
 _OF_THE_MACHINE = frozenset({Outcome.TIMED_OUT, Outcome.OVER_LIMIT, Outcome.CUT_OFF})
 """Outcomes that may differ between two tries of a sound verifier."""

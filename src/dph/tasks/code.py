@@ -51,11 +51,9 @@ def texts_field(row: Mapping[str, Any], name: str, place: str) -> list[str]:
     return list(value)
 
 
-# HumanEval (arXiv:2107.03374), and files of its shape.
-#
-# A row has ``task_id``, ``prompt`` (imports, perhaps other functions, a signature and its
-# documentation), ``entry_point``, ``test`` (defines ``check(candidate)``) and
-# ``canonical_solution`` (the body).
+# A row of HumanEval (arXiv:2107.03374) has ``task_id``, ``prompt`` (imports, perhaps other
+# functions, a signature and its documentation), ``entry_point``, ``test`` (defines
+# ``check(candidate)``) and ``canonical_solution`` (the body).
 
 
 def humaneval_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
@@ -76,11 +74,9 @@ def humaneval_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
     )
 
 
-# MBPP (arXiv:2108.07732), both of its files, and files of their shape.
-#
-# A row has ``task_id``, ``text`` (``prompt`` in the sanitized file), ``code``, ``test_list``, and
-# may have ``test_setup_code`` or ``test_imports``. ``challenge_test_list`` counts like the
-# others.
+# A row of MBPP (arXiv:2108.07732) has ``task_id``, ``text`` (``prompt`` in the sanitized file),
+# ``code``, ``test_list``, and may have ``test_setup_code`` or ``test_imports``.
+# ``challenge_test_list`` counts like the others.
 
 _SHOWN = 3
 """Tests that the prompt shows, as the paper does; without them the function has no name."""
@@ -132,13 +128,11 @@ def _called(tests: list[str], code: str, place: str) -> str:
     raise DataError(f"{place}: no test calls anything that the code defines, {sorted(defined)}")
 
 
-# LiveCodeBench (arXiv:2403.07974), and files of its shape.
-#
-# A row has ``question_id``, ``question_content``, ``starter_code``, ``public_test_cases`` and
-# ``private_test_cases``. Cases are JSON, or JSON in a pickle, compressed, in base 64; the pickle
-# is read without being run. A case has ``input``, ``output`` and ``testtype``: ``stdin``, or
-# ``functional``, where the lines of the input are the arguments as JSON, and ``metadata`` names
-# the function.
+# A row of LiveCodeBench (arXiv:2403.07974) has ``question_id``, ``question_content``,
+# ``starter_code``, ``public_test_cases`` and ``private_test_cases``. Cases are JSON, or JSON in a
+# pickle, compressed, in base 64; the pickle is read without being run. A case has ``input``,
+# ``output`` and ``testtype``: ``stdin``, or ``functional``, where the lines of the input are the
+# arguments as JSON, and ``metadata`` names the function.
 
 _STARS = (
     *("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random"),

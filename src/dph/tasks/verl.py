@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,8 +16,6 @@ from dph.errors import DataError, SettingsError
 from dph.records import Problem
 from dph.tasks.problems import distinct, parse_problem, problem_line, stream_problems
 
-# A problem as a row of verl's data sets, and back, without losing anything.
-#
 # verl reads the columns ``data_source``, ``prompt`` (chat messages), ``reward_model`` (``style``
 # and ``ground_truth``) and ``extra_info``. The rest of a problem is in ``extra_info`` as JSON
 # text (``answer_json``): parquet would otherwise give every row the fields of all others. The
@@ -282,13 +281,9 @@ def verl_to_problems(
 def problems_of_verl(
     source: Path, *, ground_truth: str = "answer", number: bool = False
 ) -> Iterator[tuple[str, Problem]]:
+    made = partial(problem_of_row, ground_truth=ground_truth, number=number)
     for position, (place, row) in enumerate(read_rows(source)):
-        yield (
-            place,
-            problem_of_row(
-                row, place=place, position=position, ground_truth=ground_truth, number=number
-            ),
-        )
+        yield place, made(row, place=place, position=position)
 
 
 def _require_places(source: Path, target: Path, suffix: str) -> None:

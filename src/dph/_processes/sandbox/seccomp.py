@@ -11,9 +11,7 @@ import os
 import struct
 from collections.abc import Iterable
 
-# Numbers of the system calls that a confined Python program may make.
-#
-# From the kernel's tables for x86_64 (``asm/unistd_64.h``) and aarch64
+# Numbers from the kernel's tables for x86_64 (``asm/unistd_64.h``) and aarch64
 # (``asm-generic/unistd.h``), in this order; None where an architecture does not have the call.
 # All others are refused.
 

@@ -278,10 +278,8 @@ _OTHERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
 )
 
 
-# The connection to a program's process, from the process that tests it.
-#
-# A call sends plain values and gets one back, or an exception by the name of its class.
-# Comparisons are made there, only among types of Python.
+# A call of the program sends plain values and gets one back, or an exception by the name of its
+# class. Comparisons are made in the process that tests, only among types of Python.
 
 _ENDS_LOOPS = (StopIteration, StopAsyncIteration)
 """Never raised for a program: ``all(map(f, xs))`` would end with them, and be true."""

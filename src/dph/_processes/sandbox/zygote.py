@@ -27,7 +27,7 @@ import socket
 import struct
 import sys
 import sysconfig
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -54,12 +54,9 @@ from dph._processes.sandbox.supervisor import ProcessLimits, apply_limits
 # namespaces      network, other processes; a private /tmp           where users may make them
 # =============== ================================================== ============================
 #
-# Without the private /tmp nothing can be written at all.
-#
-# Which files a process may read and write (Landlock, Linux 6.2 or newer): needs no privilege.
-#
-# Outside the directories given nothing can be opened, made, renamed or removed. Where the kernel
-# knows more (6.7, 6.12), TCP and signals to processes outside are refused, too.
+# Without the private /tmp nothing can be written at all. Outside the directories given to Landlock
+# nothing can be opened, made, renamed or removed. Where the kernel knows more (6.7, 6.12), TCP and
+# signals to processes outside are refused, too.
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _HIGH = 200
@@ -121,10 +118,8 @@ def _buffer(data: bytes) -> "ctypes.Array[ctypes.c_char]":
     return ctypes.create_string_buffer(data, len(data))
 
 
-# Separate namespaces: no network, no view of other processes, a private /tmp in memory.
-#
-# Each of these is more than a confined program needs: the filter of system calls and Landlock
-# hold without them. Processes of a process namespace end, all of them, with its first one.
+# Namespaces are more than a confined program needs: the filter of system calls and Landlock hold
+# without them. Processes of a process namespace end, all of them, with its first one.
 
 _OTHERS, _USERS = 0x00020000 | 0x08000000 | 0x20000000 | 0x40000000, 0x10000000
 """Namespaces of mounts, IPC, processes and the network; those of users."""
@@ -341,8 +336,7 @@ _WELL_USED = (
 )
 """Loaded once for all programs. More would cost each of them more than it saves a few."""
 
-Role = Callable[[Sequence[int]], object]
-ROLES: Mapping[str, Role] = MappingProxyType({"program": run_program, "judge": run_judge})
+ROLES = MappingProxyType({"program": run_program, "judge": run_judge})
 
 
 def main() -> None:

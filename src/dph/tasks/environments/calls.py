@@ -253,11 +253,9 @@ def require_chat_form(form: str, engine: str) -> None:
         raise SettingsError(f"{engine} parses calls of a chat, form='json', got form={form!r}")
 
 
-# JSON schemas of tools from signatures and Google-style docstrings, and their checks.
-#
-# They are those of transformers' ``get_json_schema``, which chat templates know; a test holds both
-# equal. They are made here without transformers, which takes seconds to import, because the process
-# that runs a class makes them.
+# Schemas of tools are those of transformers' ``get_json_schema``, which chat templates know; a test
+# holds both equal. They are made here without transformers, which takes seconds to import, because
+# the process that runs a class makes them.
 
 Schema = Mapping[str, Any]
 """JSON Schema of a value, or the ``{"type": "function", "function": {...}}`` of a tool."""

@@ -16,7 +16,7 @@ from dph._base.import_path import load_callable
 from dph._processes.workers.handler import TellStage, limit_address_space, memory_bytes
 from dph.errors import SettingsError
 from dph.tasks.environments.calls import clean, tool_schema, tools_of
-from dph.tasks.verifiers.function import as_verdict, describe_crash
+from dph.tasks.verifiers.function import as_verdict, awaited, describe_crash
 
 _REASON_CHARACTERS = 500
 _SEEDS = 2**32
@@ -126,7 +126,7 @@ class Instance:
             return value
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-        return self._loop.run_until_complete(_awaited(value))
+        return self._loop.run_until_complete(awaited(value))
 
     def _text(self, text: str, kind: str) -> list[Any]:
         """The text, cut at the limit; one that is far over it ends the trajectory."""
@@ -135,10 +135,6 @@ class Instance:
         text, limit = clean(text), self._options["result_characters"]
         cut = len(text) - limit
         return [kind, text if cut <= 0 else f"{text[:limit]}... ({cut} more characters)"]
-
-
-async def _awaited(value: Any) -> Any:
-    return await value
 
 
 def _seed(seed: int) -> None:

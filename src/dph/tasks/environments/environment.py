@@ -21,13 +21,7 @@ from dph._base.import_path import (
     source_fingerprint,
 )
 from dph._base.randomness import derived_seed
-from dph._processes.workers.process import (
-    Reply,
-    ReplyKind,
-    WorkerProcess,
-    encode,
-    worker_zygote,
-)
+from dph._processes.workers.process import Reply, ReplyKind, WorkerProcess, encode, worker_zygote
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.environments.calls import FORMS, BadCall, ToolCall, clean, fault_of, with_names

@@ -89,21 +89,17 @@ def taskset_problems(
     taskset = _taskset(package, directories)
     if count is None and not taskset.bounded:
         raise SettingsError(f"the taskset {package!r} is endless: give --count N")
-    return list(islice(_problems(package, taskset), count))
-
-
-def _problems(package: str, taskset: "vf.Taskset") -> Iterator[Problem]:
-    for place, task in enumerate(taskset):
+    problems = []
+    for place, task in enumerate(islice(taskset, count)):
         data = task.data.model_dump(mode="json", exclude_defaults=True)
         messages = _opening(data)
         if not messages or not all(isinstance(m["content"], str) for m in messages):
             raise DataError(f"task {place} of {package!r} has no prompt of text")
         alone = len(messages) == 1 and isinstance(data.get("prompt"), str)
-        yield Problem(
-            problem_id=f"{package}/{place}",
-            prompt=messages[0]["content"] if alone else tuple(messages),
-            answer={"task": data},
-        )
+        prompt = messages[0]["content"] if alone else tuple(messages)
+        name = f"{package}/{place}"
+        problems.append(Problem(problem_id=name, prompt=prompt, answer={"task": data}))
+    return problems
 
 
 def _opening(data: Mapping[str, Any]) -> list[dict[str, Any]]:

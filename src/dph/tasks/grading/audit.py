@@ -30,10 +30,8 @@ from dph.tasks.verifiers.function import (
     signature_of,
 )
 
-# Responses of known worth: right answers in twenty wrappings, wrong ones, and hostile ones.
-#
-# ``{a}`` stands for the answer. A *form* states the answer; a *surrounding* is put around a stated
-# answer (``{s}``) and never changes it.
+# In responses ``{a}`` stands for the answer. A *form* states the answer; a *surrounding* is put
+# around a stated answer (``{s}``) and never changes it.
 
 FORMS = {
     "the answer alone": "{a}",
@@ -262,8 +260,7 @@ def audit_function(
             return _ask(fresh, [probe])[0]
 
     with pool:
-        if reason := pool.start():
-            raise SettingsError(f"the function {path!r} cannot be used: {reason}")
+        pool.start(f"the function {path!r}")
         audit = _Inquiry(partial(_ask, pool), problems or BUILT_IN, names, seed, on_progress)
         if signature is Signature.TRL:
             audit.ask_in_groups(partial(_ask, pool, others=_OTHERS))

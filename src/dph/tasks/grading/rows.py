@@ -16,7 +16,7 @@ from dph.tasks.agreement import warn_of_contradictions
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.sql.prompt import database_file
 from dph.tasks.verifiers import VERIFIERS, make_verifier, verifier_identity
-from dph.tasks.verifiers.code.task import FIELDS, OTHER_FIELDS, CodeTask, parse_task
+from dph.tasks.verifiers.code.task import FIELDS, OTHER_FIELDS, parse_task
 from dph.tasks.verifiers.code.verifier import MEMORY_MB, CodePair, CodeVerifier, program_of
 from dph.tasks.verifiers.math.verifier import MathPair, MathVerifier
 from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
@@ -174,8 +174,16 @@ class CodeRowGrader(PairRowGrader[CodePair]):
         )
 
     def _pair(self, row: Mapping[str, Any]) -> CodePair | Verdict:
+        problem_id, tests = str(row.get("problem_id")), (*FIELDS, *OTHER_FIELDS)
         try:
-            task = self._task(row)
+            if self._tasks is None:
+                own = {n: row[n] for n in tests if row.get(n) is not None}
+                fields = {n: plain_value(value, f"column {n!r}") for n, value in own.items()}
+                task = parse_task(fields, "the row")
+            elif problem_id in self._tasks:
+                task = self._tasks[problem_id]
+            else:
+                return _bad_gold(f"there is no problem {problem_id!r}"[:400])
         except DataError as error:
             return _bad_gold(str(error)[:400])
         answer = row.get(self._answers)
@@ -185,19 +193,6 @@ class CodeRowGrader(PairRowGrader[CodePair]):
         if program is None or not program.strip():
             return _no_answer(f"no program in the {self._answers}")
         return CodePair(task, program)
-
-    def _task(self, row: Mapping[str, Any]) -> CodeTask:
-        if self._tasks is not None:
-            problem_id = str(row.get("problem_id"))
-            if problem_id not in self._tasks:
-                raise DataError(f"there is no problem {problem_id!r}")
-            return self._tasks[problem_id]
-        fields = {
-            name: plain_value(row[name], f"column {name!r}")
-            for name in (*FIELDS, *OTHER_FIELDS)
-            if row.get(name) is not None
-        }
-        return parse_task(fields, "the row")
 
 
 MATH_VERIFIERS = (MathVerifier.name, MathQwenVerifier.name)
@@ -298,9 +293,6 @@ class SQLRowGrader(PairRowGrader[SQLPair]):
         return _no_answer("no SQL in the response")
 
 
-# Grading answers that are at hand, in a notebook say: sequences in, one verdict each out.
-
-
 def grade_sql(
     predictions: Sequence[str],
     golds: Sequence[str],
@@ -385,7 +377,9 @@ def grade_math(
             range.
         VerifierError: a worker failed; not: an answer did.
     """
-    texts = golds if isinstance(golds, str) else [_gold_text(gold) for gold in golds]
+    texts: Any = golds
+    if not isinstance(golds, str):
+        texts = [str(g) if isinstance(g, Real) and not isinstance(g, bool) else g for g in golds]
     _require_texts(responses=responses, golds=texts)
     _require_same_length(responses=responses, golds=texts)
     problems = [
@@ -434,10 +428,6 @@ def grade_code(
     ]
     with CodeVerifier(workers=workers, timeout=timeout, memory_mb=memory_mb) as verifier:
         return [judged.verdict for judged in verifier.judge(pairs)]
-
-
-def _gold_text(gold: Any) -> Any:
-    return str(gold) if isinstance(gold, Real) and not isinstance(gold, bool) else gold
 
 
 def _require_texts(**arguments: Sequence[str]) -> None:

@@ -350,19 +350,16 @@ def _grade_chunk(
         for name, column in of
         if not any(name in row for row in chunk.rows)
     }
-    with parts.writing(index) as path:
-        write_part(path, chunk, {**named, **_columns(graded)})
-
-
-def _columns(graded: Sequence[TimedVerdict]) -> Columns:
     # Half of a surrogate pair, which cannot be stored, is escaped.
     reasons = [row.verdict.reason.encode("utf-8", "backslashreplace").decode() for row in graded]
-    return {
+    added: Columns = {
         "reward": (pa.float64(), [row.verdict.reward for row in graded]),
         "outcome": (pa.string(), [str(row.verdict.outcome) for row in graded]),
         "reason": (pa.string(), reasons),
         "seconds": (pa.float64(), [row.seconds for row in graded]),
     }
+    with parts.writing(index) as path:
+        write_part(path, chunk, {**named, **added})
 
 
 def _check(

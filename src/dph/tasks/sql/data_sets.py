@@ -111,11 +111,9 @@ def _question(row: Mapping[str, Any], place: str, question_id: str, gold: str) -
     )
 
 
-# Spider 1.0 (Yu et al. 2018, arXiv:1809.08887) from its official files or from parquet.
-#
-# Official: ``train_spider.json``, ``train_others.json``, ``dev.json``, ``tables.json`` and the
-# directory ``database/``. Parquet: ``train.parquet``, ``dev.parquet`` (``id``, ``db_id``,
-# ``question``, ``gold_sql``).
+# Files of Spider 1.0 (Yu et al. 2018, arXiv:1809.08887). Official: ``train_spider.json``,
+# ``train_others.json``, ``dev.json``, ``tables.json`` and the directory ``database/``. Parquet:
+# ``train.parquet``, ``dev.parquet`` (``id``, ``db_id``, ``question``, ``gold_sql``).
 
 _SPIDER = {
     "train": ("train_spider.json", "train.parquet"),
@@ -151,13 +149,11 @@ def load_spider(directory: Path, split: str) -> SQLSplit:
     )
 
 
-# BIRD (Li et al. 2023, arXiv:2305.03111).
-#
-# Official: ``train.json``, ``dev.json`` or ``mini_dev_sqlite.json`` (question, evidence, db_id,
-# SQL, and where there are any question_id and difficulty), ``train_tables.json`` or
-# ``dev_tables.json``, ``train_databases/`` or ``dev_databases/``.
-# Parquet: ``dev.parquet``, ``mini_dev.parquet`` (gold_sql for SQL), and ``dev_schema.parquet``, one
-# row a column, for prompts where the databases are not at hand.
+# Files of BIRD (Li et al. 2023, arXiv:2305.03111). Official: ``train.json``, ``dev.json`` or
+# ``mini_dev_sqlite.json`` (question, evidence, db_id, SQL, and where there are any question_id and
+# difficulty), ``train_tables.json`` or ``dev_tables.json``, ``train_databases/`` or
+# ``dev_databases/``. Parquet: ``dev.parquet``, ``mini_dev.parquet`` (gold_sql for SQL), and
+# ``dev_schema.parquet``, one row a column, for prompts where the databases are not at hand.
 
 _BIRD_SCHEMAS = ("dev_tables.json", "dev_schema.parquet")
 _BIRD = {  # files of the questions, the directory of databases, files of the schemas
@@ -247,8 +243,6 @@ def schemas_of(tables: Path | None) -> dict[str, Schema]:
     return read_schema_rows(tables) if tables.suffix == ".parquet" else read_tables(tables)
 
 
-# Which gold queries can tell a right answer from an empty one.
-#
 # A gold result without rows, or with nothing but NULL and 0, is matched by a great many wrong
 # queries (a filter on a value that does not exist will do), so training on it rewards them.
 

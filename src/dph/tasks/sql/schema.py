@@ -12,11 +12,8 @@ from dph._base.files import read_json
 from dph.errors import DataError
 from dph.tasks.verifiers.sql.executor import database_uri
 
-# Words that must be quoted as names in some SQL dialect.
-#
-# **Source**: the list that the prompts of OmniSQL (arXiv:2503.02240) go by, which the paper's
-# are.
-
+# Words that must be quoted as names in some SQL dialect. **Source**: the list that the prompts of
+# OmniSQL (arXiv:2503.02240) go by, which the paper's are.
 _WORDS = """
 ACCESS ADD AFTER ALL ALTER ANALYZE AND AS ASC AVG BEFORE BEGIN BETWEEN BIGINT BINARY BIT BLOB
 BOOLEAN BOTH BREAK BY CALL CASCADE CASE CAST CHAR CHARACTER CHECK CLOB COLLATE COLUMN COMMENT
@@ -36,7 +33,6 @@ SYSDATE TABLE TERMINATED THEN TIME TIMESTAMP TO TOP TRAILING TRIGGER TRUE UNDO U
 UNKNOWN UNLOCK UPDATE USAGE USER USING VALUE VALUES VARCHAR VARYING VIEW WHEN WHERE WHILE WITH
 WITHIN YEAR ZONE
 """
-
 RESERVED_WORDS = frozenset(_WORDS.split())
 
 

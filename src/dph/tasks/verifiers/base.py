@@ -152,8 +152,6 @@ class OneAtATime:
         self._verifier.close()
 
 
-# One verdict on a gold for all workers, and a second chance for a gold that ran out of time.
-#
 # A worker runs or reads a gold for itself, because what comes of it stays there. On a busy machine
 # a gold may thus fail in one worker and not in another. Here it is decided what counts:
 #
@@ -250,16 +248,13 @@ class _Call:
     def __init__(self, requests: Sequence[Request], golds: Sequence[Hashable]) -> None:
         self.requests = requests
         self.golds = golds
-        self.replies = [_OPEN] * len(requests)
+        self.replies = [Reply(ReplyKind.FAILED, reason="it was not asked")] * len(requests)
         self.told: set[int] = set()
         """The requests that were told that their gold is bad."""
 
     def late(self) -> list[int]:
         """The requests whose gold failed, and might not fail again."""
         return [index for index, reply in enumerate(self.replies) if _failed_on_gold(reply)]
-
-
-_OPEN = Reply(ReplyKind.FAILED, reason="it was not asked")
 
 
 def _failed_on_gold(reply: Reply) -> bool:

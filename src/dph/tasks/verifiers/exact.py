@@ -13,8 +13,6 @@ from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import Gold
 from dph.tasks.verifiers.turn import read_turn
 
-# The number verifier: the last number in the response equals the answer, exactly.
-#
 # Numbers may have a sign, commas between thousands, decimals, an exponent, and a denominator
 # (``3/4``, ``3 / 4``). Units and percent signs are ignored; words, LaTeX and mixed numbers are
 # not understood. The comparison is between rationals, so 0.5 equals 1/2 and 0.33 is not 1/3.

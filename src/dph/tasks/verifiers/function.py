@@ -24,8 +24,6 @@ from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import PooledVerifier
 
-# The child's side of the function verifier: call the user's function, check what it returns.
-
 _REASON_CHARACTERS = 500
 _ERROR_CHARACTERS = 200
 _TRACEBACK_CHARACTERS = 1500
@@ -177,9 +175,7 @@ class FunctionVerifier(PooledVerifier[tuple[Problem, str]]):
             workers=workers,
             timeout=timeout,
         )
-        if reason := self._pool.start():
-            self.close()
-            raise SettingsError(f"the verifier {path!r} cannot be used: {reason}")
+        self._pool.start(f"the verifier {path!r}")
         self.source = source_file(path.partition(":")[0], directories)
         self.settings: Mapping[str, Any] = {
             "timeout": float(timeout),
@@ -213,9 +209,8 @@ def request_of(problem: Problem, response: str) -> dict[str, Any]:
     }
 
 
-# Signatures of reward functions: dph's own, and those that TRL, verl and verifiers call.
-#
-# A function is recognised by the names of its parameters, and called as its own trainer calls it:
+# A reward function is recognised by the names of its parameters, and called as its own trainer
+# calls it:
 #
 # - ``function(response, problem)``: dph;
 # - ``function(completions, prompts, **columns)``, a reward for each completion: TRL;
@@ -374,8 +369,8 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
 
 
 def _result(value: Any) -> Any:
-    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
+    return asyncio.run(awaited(value)) if inspect.isawaitable(value) else value
 
 
-async def _awaited(value: Any) -> Any:
+async def awaited(value: Any) -> Any:
     return await value

@@ -23,9 +23,7 @@ from dph.errors import DataError
 from dph.tasks.verifiers.sql.extraction import answer_spans
 from dph.tasks.verifiers.turn import fenced_blocks, read_turn, without_quoted
 
-# Finding the program in a response.
-#
-# The first of these that is there:
+# The program of a response is the first of these that is there:
 #
 # 1. the last block fenced by ``` or ~~~ that defines the entry point, if there is one;
 # 2. the last block marked ``python`` (``py``, ``Python3``, ``{python}``), else the last block

@@ -73,9 +73,7 @@ class CodeVerifier(PooledVerifier[CodePair]):
             workers=workers,
             timeout=IN_ALL * timeout + GRACE_SECONDS,
         )
-        if reason := self._pool.start():
-            self.close()
-            raise SettingsError(f"the code verifier cannot be used: {reason}")
+        self._pool.start("the code verifier")
         (reply,) = self._pool.run([{"missing": True}])
         self.missing: tuple[str, ...] = tuple(reply.value)
 

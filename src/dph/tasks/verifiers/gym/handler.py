@@ -57,20 +57,14 @@ class GymGrader:
         except Exception as error:  # noqa: BLE001 - whatever a task's configuration provokes
             return Outcome.BAD_GOLD, 0.0, f"the entry cannot be made: {_short(error)}"
         if made["question"] != request["question"]:
-            return (
-                Outcome.BAD_GOLD,
-                0.0,
-                "this version of reasoning-gym asks a different question as entry "
-                f"{entry.index} of {entry.task}: write the problems again",
-            )
+            asked = f"a different question as entry {entry.index} of {entry.task}"
+            reason = f"this version of reasoning-gym asks {asked}: write the problems again"
+            return Outcome.BAD_GOLD, 0.0, reason
         stage("answer")
         try:
             score = _score(dataset, made, request["answer"])
         except (Exception, SystemExit) as error:  # noqa: BLE001 - some scorers read right ones only
             return Outcome.INVALID, 0.0, f"its scorer cannot read the answer: {_short(error)}"
-        return self._verdict(score, made)
-
-    def _verdict(self, score: float, made: Mapping[str, Any]) -> tuple[str, float, str]:
         if math.isnan(score) or not -_SCORE_TOLERANCE <= score <= 1 + _SCORE_TOLERANCE:
             return Outcome.CRASHED, 0.0, f"its scorer gave {score}; a score lies in [0, 1]"
         reward = min(max(score, 0.0), 1.0)

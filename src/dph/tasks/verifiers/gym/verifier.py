@@ -144,7 +144,16 @@ class GymVerifier(PooledVerifier[_Pair]):
         return _NO_ANSWER if answer is None else (problem, answer)
 
     def _replies(self, pairs: list[_Pair]) -> list[Reply]:
-        requests = [_request(*pair) for pair in pairs]
+        requests = []
+        for problem, answer in pairs:
+            entry = parse_entry(problem.answer, f"problem {problem.problem_id!r}")
+            question = problem.answer.get("gym_question")
+            if not isinstance(question, str):
+                raise DataError(
+                    f"the reasoning_gym verifier needs gym_question (str) in problem "
+                    f"{problem.problem_id!r}, got {question!r:.80}"
+                )
+            requests.append({"entry": asdict(entry), "question": question, "answer": answer})
         keys = [json.dumps(request["entry"], sort_keys=True) for request in requests]
         return self._pool.run(requests, keys=keys)
 
@@ -156,17 +165,6 @@ def require_gym(who: str) -> None:
     """Refuse to continue without the package."""
     if find_spec("reasoning_gym") is None:
         raise SettingsError(f"{who} needs the package reasoning-gym: {install_command('gym')}")
-
-
-def _request(problem: Problem, answer: str) -> dict[str, Any]:
-    entry = parse_entry(problem.answer, f"problem {problem.problem_id!r}")
-    question = problem.answer.get("gym_question")
-    if not isinstance(question, str):
-        raise DataError(
-            f"the reasoning_gym verifier needs gym_question (str) in problem "
-            f"{problem.problem_id!r}, got {question!r:.80}"
-        )
-    return {"entry": asdict(entry), "question": question, "answer": answer}
 
 
 _AT_ONCE = 64

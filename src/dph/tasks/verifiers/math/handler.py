@@ -147,10 +147,8 @@ class MathGrader:
             raise _BadGoldError(reason)
         reading = self._golds.get(gold)
         if reading is None:
-            if seconds := request.get("gold_seconds"):
-                stage(GOLD_STAGE, seconds)
-            else:
-                stage(GOLD_STAGE)
+            longer = request.get("gold_seconds")
+            stage(GOLD_STAGE, *([longer] if longer else []))
             reading = read_latex(gold)
             self._golds.put(gold, reading)
             stage(ANSWER_STAGE)
@@ -195,15 +193,12 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
     equal = _numbers_equal(cleaned, wanted)
     if equal is None:
         equal = _letters_equal(same_spelling(cleaned), same_spelling(wanted))
-    if equal is None and same_in_base(cleaned, wanted):
-        equal = True
-    if equal is None and any(
-        differ(cleaned, wanted) for differ in (units_differ, notations_differ, _set_and_tuple)
-    ):
-        equal = False
-    if equal is None:
+    if equal or (equal is None and same_in_base(cleaned, wanted)):
+        return _CORRECT
+    tests = (units_differ, notations_differ, _set_and_tuple)
+    if equal is None and not any(differ(cleaned, wanted) for differ in tests):
         return None
-    return _CORRECT if equal else _wrong(answer, gold)
+    return _wrong(answer, gold)
 
 
 def _numbers_equal(answer: str, gold: str) -> bool | None:
@@ -258,12 +253,10 @@ def _too_large(text: str) -> str:
     return f"nested deeper than {_DEEPEST}" if deepest > _DEEPEST else ""
 
 
-# Answers as sympy expressions, read and compared by the package math-verify.
-#
-# Its time limits, which are signals, are switched off: this runs in a worker that can be killed.
-# Two of its habits are undone: differences below 1e-15 count as none (so that 2^-60 equals 2^-57),
-# and decimals below 1e-6 are all equal. Here expressions also have to agree to a relative 1e-4
-# if a decimal was written; if none was, their difference must be zero to hundreds of digits.
+# The time limits of math-verify, which are signals, are off: this runs in a worker that can be
+# killed. Two of its habits are undone: differences below 1e-15 count as none (so that 2^-60 equals
+# 2^-57), and decimals below 1e-6 are all equal. Here expressions also have to agree to a relative
+# 1e-4 if a decimal was written; if none was, their difference must be zero to hundreds of digits.
 
 _NORMALIZATION = LatexExtractionConfig().normalization_config
 _DIGITS = 30

@@ -164,10 +164,9 @@ def _rational(text: str) -> Fraction:
     return Fraction(text.replace("{,}", "").replace(",", "").rstrip("."))
 
 
-# The exact value of sums, products, fractions, powers, roots and factorials of numbers.
-#
-# Read without sympy and compared exactly, however close or large: 1/2006! is not 1/2004!. What
-# holds a letter, a unit or a function has no value here, nor has a root that is not rational.
+# Sums, powers, roots and the like are read without sympy and compared exactly, however close or
+# large: 1/2006! is not 1/2004!. What holds a letter, a unit or a function has no value here, nor
+# has a root that is not rational.
 
 _LONGEST = 200
 _LARGEST_BITS = 1 << 16

@@ -13,10 +13,9 @@ from dph.tasks.verifiers.base import Gold, GoldJudge, PooledVerifier
 from dph.tasks.verifiers.math.answer import PHRASES, find_answer
 from dph.tasks.verifiers.turn import read_turn
 
-# What the verifiers ``math`` and ``math_qwen`` share: pairs in, verdicts out.
-#
-# Both need the extra ``dph-rl[math]`` and run in worker processes that are killed when an answer
-# takes too long. A problem's answer has ``answer``, the gold, in LaTeX or plain.
+# ``math`` and ``math_qwen`` need the extra ``dph-rl[math]`` and run in worker processes that are
+# killed when an answer takes too long. A problem's answer has ``answer``, the gold, in LaTeX or
+# plain.
 
 _MEMORY_BYTES = 3_000_000_000
 

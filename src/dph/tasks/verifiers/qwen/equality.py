@@ -19,11 +19,9 @@ from dph._processes.workers.handler import TellStage, limit_address_space
 from dph.records import Outcome
 from dph.tasks.verifiers.qwen.verifier import qwen_answer
 
-# Symbolic equality as the Qwen2.5-Math evaluation tool has it: parse as LaTeX, try six tests.
-#
-# The parser stops without a word at the first thing it does not know (``1,2`` is 1): one more
-# reason not to train with this verifier. Where the tool would hand text to ``eval``, a walk over
-# the syntax tree takes its place; the LaTeX parser understands nearly all before it.
+# The parser of LaTeX stops without a word at the first thing it does not know (``1,2`` is 1): one
+# more reason not to train with this verifier. Where the tool would hand text to ``eval``, a walk
+# over the syntax tree takes its place; the LaTeX parser understands nearly all before it.
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -127,10 +125,7 @@ def qwen_equal(answer: str, gold: str) -> bool:
         return any(is_close(numbers[0], reading) for reading in readings)
     if not answer:
         return False
-    return _texts_equal(answer.strip(), gold.strip())
-
-
-def _texts_equal(answer: str, gold: str) -> bool:
+    answer, gold = answer.strip(), gold.strip()
     if "pmatrix" in answer and "pmatrix" not in gold:
         # ``{1,2}`` becomes a column; the tool writes a single backslash between its rows.
         columns = (found.strip("{}").replace(",", "\\") for found in _BRACED_LIST.findall(gold))
@@ -250,17 +245,10 @@ def qwen_gold(gold: str) -> str:
     return qwen_spelling(qwen_answer(gold) if "boxed" in gold else gold.strip(" $"))
 
 
-# The one spelling into which the Qwen2.5-Math evaluation tool brings answers and golds.
-#
-# A long row of replacements; their order is a part of the tool's behaviour, so are the oddities:
-# percent signs, braces' backslashes, ``and`` and ``\mathbf`` vanish, ``x=`` does, and a ``j``
-# becomes an ``i`` where no ``i`` is. First the words that it drops as units, wherever they stand
-# alone.
-#
-# Some are not units at all (``ratio``, ``way``, ``no change``, single letters): leaving them out
-# is a part of the tool's behaviour, and so is the order in which they go. A point in them stands
-# for any character, as it does in the tool.
-
+# The tool's spelling is a long row of replacements; their order is a part of its behaviour, so are
+# the oddities: percent signs, braces' backslashes, ``and`` and ``\mathbf`` vanish, ``x=`` does, and
+# a ``j`` becomes an ``i`` where no ``i`` is. Some of the words that it drops as units are none
+# (``ratio``, ``way``, ``no change``, single letters). A point in them stands for any character.
 _IN_ORDER = (
     "east|degree|mph|kmph|ft|m sqaure| m east|sq m|deg|mile|q .|monkey|prime|ratio|"
     "profit of rs|rd|o|gm|p . m|lb|tile|per|dm|lt|gain|ab|way|west|a .|b .|c .|d .|e .|f .|"
@@ -294,10 +282,8 @@ def without_units(text: str) -> str:
     return text
 
 
-# English number words: ``twenty-one``, ``two hundred and five``, ``three point one four``.
-#
-# As the Qwen2.5-Math evaluation tool reads them, which is the only use of it: words that are no
-# number are skipped, and loose numbers (``two of three``) run into one by rules of their own.
+# Number words are read as the tool does it, which is the only use of it: words that are no number
+# are skipped, and loose numbers (``two of three``) run into one by rules of their own.
 
 _SMALL = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen

@@ -5,9 +5,7 @@ import re
 from dph.tasks.verifiers.base import Gold
 from dph.tasks.verifiers.math.verifier import PooledMathVerifier
 
-# Find the answer of a response as the Qwen2.5-Math evaluation tool does.
-#
-# The first rule whose mark occurs in the response decides:
+# Of the tool's rules, the first whose mark occurs in the response decides:
 #
 # 1. ``final answer is $...$. I hope`` (the Minerva prompt): what stands between;
 # 2. ``boxed``: the braces after its last occurrence, or the text up to the next ``$``;

@@ -259,8 +259,7 @@ def _failure(error: sqlite3.Error, limits: SQLLimits, *, timed_out: bool) -> SQL
     return SQLFailure(Outcome.INVALID, str(error))
 
 
-# The verifier's worker: run gold and prediction, compare, answer with a verdict. Rows never leave
-# the process, so only the verdict has to survive JSON.
+# Rows never leave the worker, so only the verdict has to survive JSON.
 
 PREDICTION_STAGE = "prediction"
 COMPARISON_STAGE = "comparison"
@@ -340,10 +339,7 @@ class SQLGrader:
         gold = self._golds.get(key)
         if gold is not None and not _may_pass(gold):
             return gold
-        if seconds:
-            stage(GOLD_STAGE, seconds + GRACE_SECONDS)
-        else:
-            stage(GOLD_STAGE)
+        stage(GOLD_STAGE, *([seconds + GRACE_SECONDS] if seconds else []))
         if gold is None or seconds:
             gold = self._run_gold(database, sql, seconds or self._limits.seconds)
             self._golds.put(key, gold)

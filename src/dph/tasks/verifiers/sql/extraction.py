@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from dph.tasks.verifiers.sql.tokens import Token, TokenKind, first_word, is_blank, tokenize
 from dph.tasks.verifiers.turn import read_turn
@@ -81,30 +81,24 @@ _SELECT_OR_LINE = re.compile(r"\bselect\b|\n", re.IGNORECASE)
 _FENCE_BEGINNING = 1000
 
 
-class _Block(NamedTuple):
-    start: int
-    body: int
-    end: int
-
-
 def fenced_statement(response: str) -> ExtractedSQL | None:
     """The last block marked as SQL, else the last unmarked one that starts with SELECT or WITH."""
     unmarked: ExtractedSQL | None = None
-    for block in reversed(list(_blocks(response))):
-        mark = _MARK.match(response, block.body, block.end)
-        body = response[mark.end() if mark else block.body : block.end].strip()
+    for start, inside, end in reversed(list(_blocks(response))):
+        mark = _MARK.match(response, inside, end)
+        body = response[mark.end() if mark else inside : end].strip()
         if not body or is_placeholder(body):
             continue
         if mark and mark.group(1):
-            return ExtractedSQL(body, response[: block.start])
+            return ExtractedSQL(body, response[:start])
         plain = mark is None or not mark.group(2)
         if unmarked is None and plain and first_word(body) in ("SELECT", "WITH"):
-            unmarked = ExtractedSQL(body, response[: block.start])
+            unmarked = ExtractedSQL(body, response[:start])
     return unmarked
 
 
-def _blocks(response: str) -> Iterator[_Block]:
-    """The fenced blocks from first to last.
+def _blocks(response: str) -> Iterator[tuple[int, int, int]]:
+    """The fenced blocks from first to last: where each begins, where its inside does, its end.
 
     A fence is closed by the next one of its character, unless that one has ``sql`` attached: such
     a fence opens a block, whatever was left open before. Of a statement's literal, or of its quoted
@@ -120,10 +114,10 @@ def _blocks(response: str) -> Iterator[_Block]:
             continue
         attached = _ATTACHED.match(response, fence.end()) is not None
         if fence.group().lstrip()[0] == opening.group().lstrip()[0] or attached:
-            yield _Block(opening.start(), opening.end(), fence.start())
+            yield opening.start(), opening.end(), fence.start()
             opening = fence if attached else None
     if opening is not None:
-        yield _Block(opening.start(), opening.end(), len(response))
+        yield opening.start(), opening.end(), len(response)
 
 
 class _QuotedParts:

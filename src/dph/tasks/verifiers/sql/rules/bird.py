@@ -15,8 +15,6 @@ from dph.tasks.verifiers.sql.rules.base import (
     line,
 )
 
-# BIRD's soft F1: row by row, which share of the cells is right.
-#
 # Source: the soft F1 score of BIRD mini-dev. Repeated rows are dropped; the i-th predicted row
 # meets the i-th gold row, whatever they hold. Of the c columns of a gold row, the predicted cells
 # found in it (anywhere) give TP, those not found FP, the gold's cells missing in the prediction

@@ -157,8 +157,6 @@ SPIDER = SQLRule(
 )
 
 
-# ``cartesian``: the DPH-RL paper's reward with partial credit for columns.
-#
 # Source: Li et al., "The Choice of Divergence" (arXiv:2509.07430), its SQL reward: 1 for a match by
 # Spider's rule. Otherwise 0.8 * m^2 / (g * p) for g gold and p predicted columns, m of the gold's
 # with a predicted column of the same distinct values.
