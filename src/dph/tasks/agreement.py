@@ -219,10 +219,7 @@ class VerifierComparer:
                 group.open.remove(key)
 
     def _grade(self, asked: Sequence[tuple["_Group", "_Result", Gold]]) -> list[Verdict]:
-        problems = [
-            replace(group.problem, answer={**group.problem.answer, **gold})
-            for group, _, gold in asked
-        ]
+        problems = [replace(g.problem, answer={**g.problem.answer, **gold}) for g, _, gold in asked]
         return self._verifier.grade(problems, [response for _, (response, _), _ in asked])
 
 

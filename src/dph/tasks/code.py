@@ -178,13 +178,9 @@ def livecodebench_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
     if starter.strip():
         how = f"Begin with this:\n\n```python\n{starter.rstrip()}\n```"
     question = text_field(row, "question_content", place).strip()
-    return CodeProblem(
-        problem=Problem(
-            problem_id=text_field(row, "question_id", place),
-            prompt=f"{question}\n\n{how}\n\n{INSTRUCTION}",
-            answer=answer,
-        )
-    )
+    number = text_field(row, "question_id", place)
+    prompt = f"{question}\n\n{how}\n\n{INSTRUCTION}"
+    return CodeProblem(problem=Problem(problem_id=number, prompt=prompt, answer=answer))
 
 
 def _case(case: Mapping[str, Any], place: str, *, functional: bool) -> dict[str, Any]:
@@ -229,11 +225,7 @@ def _unpacked(value: str, place: str) -> str:
 
 
 CODE_SETS: Mapping[str, Callable[[Mapping[str, Any], str], CodeProblem]] = MappingProxyType(
-    {
-        "humaneval": humaneval_problem,
-        "mbpp": mbpp_problem,
-        "livecodebench": livecodebench_problem,
-    }
+    {"humaneval": humaneval_problem, "mbpp": mbpp_problem, "livecodebench": livecodebench_problem}
 )
 """Each data set's name, and what makes a problem of one of its rows."""
 
@@ -274,16 +266,11 @@ def solvable(
     dropped: list[tuple[str, str]] = []
     rest = iter(made)
     while chunk := list(islice(rest, _AT_ONCE)):
-        judged = verifier.judge(
-            [
-                _UNCHECKED
-                if each.solution is None
-                else CodePair(
-                    parse_task(each.problem.answer, each.problem.problem_id), each.solution
-                )
-                for each in chunk
-            ]
-        )
+        pairs: list[CodePair | Verdict] = []
+        for each in chunk:
+            task = parse_task(each.problem.answer, each.problem.problem_id)
+            pairs.append(CodePair(task, each.solution) if each.solution is not None else _UNCHECKED)
+        judged = verifier.judge(pairs)
         for each, verdict in zip(chunk, (timed.verdict for timed in judged), strict=True):
             if verdict.outcome is Outcome.CORRECT:
                 problems.append(each.problem)

@@ -44,12 +44,8 @@ def inspect_task(problems: Sequence[Problem], verifier: Verifier) -> "Task":
         Sample(input=_input(problem), target=target_of(problem), id=problem.problem_id)
         for problem in problems
     ]
-    return Task(
-        dataset=MemoryDataset(samples),
-        solver=solver,
-        scorer=scorer,
-        name=verifier.name.replace(":", "."),
-    )
+    name = verifier.name.replace(":", ".")
+    return Task(dataset=MemoryDataset(samples), solver=solver, scorer=scorer, name=name)
 
 
 def _input(problem: Problem) -> Any:

@@ -66,21 +66,15 @@ def problem_columns(problem: Problem) -> dict[str, str]:
     >>> problem_columns(Problem(problem_id="q", prompt="1 + 1?", answer={"answer": "2"}))
     {'problem_id': 'q', 'prompt': '"1 + 1?"', 'answer': '{"answer": "2"}'}
     """
-    return {
-        "problem_id": problem.problem_id,
-        "prompt": _json(problem.prompt),
-        "answer": _json(dict(problem.answer)),
-    }
+    prompt, answer = _json(problem.prompt), _json(dict(problem.answer))
+    return {"problem_id": problem.problem_id, "prompt": prompt, "answer": answer}
 
 
 def problem_of_columns(row: Mapping[str, Any]) -> Problem:
     """The problem of a row with the columns of ``problem_columns``."""
-    prompt = json.loads(row["prompt"])
-    return Problem(
-        problem_id=row["problem_id"],
-        prompt=prompt if isinstance(prompt, str) else tuple(prompt),
-        answer=json.loads(row["answer"]),
-    )
+    prompt, answer = json.loads(row["prompt"]), json.loads(row["answer"])
+    prompt = prompt if isinstance(prompt, str) else tuple(prompt)
+    return Problem(problem_id=row["problem_id"], prompt=prompt, answer=answer)
 
 
 def _json(value: Any) -> str:
@@ -227,8 +221,5 @@ def parse_problem(row: Any, place: str) -> Problem:
 
 
 def _is_message(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and set(value) == {"role", "content"}
-        and all(isinstance(text, str) for text in value.values())
-    )
+    named = isinstance(value, dict) and set(value) == {"role", "content"}
+    return named and all(isinstance(text, str) for text in value.values())

@@ -94,15 +94,9 @@ def problem_of_row(
         raise DataError(f"{place}: there is no reward_model.ground_truth")
     rest: dict[str, Any] = {name: value for name, value in row.items() if name != "prompt"}
     rest["reward_model"] = {n: v for n, v in reward_model.items() if n != "ground_truth"}
-    return parse_problem(
-        {
-            "problem_id": _problem_id(row, extra, place, position, number=number),
-            "prompt": row.get("prompt"),
-            ground_truth: reward_model["ground_truth"],
-            KEPT: rest,
-        },
-        place,
-    )
+    fields = {"prompt": row.get("prompt"), ground_truth: reward_model["ground_truth"], KEPT: rest}
+    name = _problem_id(row, extra, place, position, number=number)
+    return parse_problem({"problem_id": name, **fields}, place)
 
 
 def _own(row: dict[str, Any], extra: dict[str, Any], place: str) -> Problem:
@@ -122,11 +116,8 @@ def _own(row: dict[str, Any], extra: dict[str, Any], place: str) -> Problem:
         answer | {"problem_id": extra.get("problem_id"), "prompt": prompt}, place
     )
     expected = verl_row(problem, index=0, ground_truth=field)
-    changed = [
-        path
-        for path in _differences(row, expected)
-        if path not in ("data_source", "prompt", "extra_info.index", f"extra_info.{_TEXT_PROMPT}")
-    ]
+    free = ("data_source", "prompt", "extra_info.index", f"extra_info.{_TEXT_PROMPT}")
+    changed = [path for path in _differences(row, expected) if path not in free]
     if changed:
         raise DataError(
             f"{place}: {', '.join(changed)} differs from extra_info.answer_json; change the "
@@ -230,10 +221,8 @@ def problems_to_verl(
             yield verl_row(problem, index=index, data_source=data_source, ground_truth=ground_truth)
 
     try:
-        schema = pa.unify_schemas(
-            [pa.schema(list(pa.array(chunk).type)) for chunk in _chunks(rows())],
-            promote_options="permissive",
-        )
+        schemas = [pa.schema(list(pa.array(chunk).type)) for chunk in _chunks(rows())]
+        schema = pa.unify_schemas(schemas, promote_options="permissive")
         done = 0
         with (
             atomic_path(target) as temporary,

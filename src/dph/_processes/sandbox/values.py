@@ -270,11 +270,7 @@ _ROWS: Mapping[str, _Row] = MappingProxyType(
     }
 )
 _OTHERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
-    {
-        "type": TYPES.__getitem__,
-        "ndarray": _array,
-        "int": lambda content: int(content, 16),
-    }
+    {"type": TYPES.__getitem__, "ndarray": _array, "int": lambda content: int(content, 16)}
 )
 
 

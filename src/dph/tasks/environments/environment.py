@@ -124,11 +124,8 @@ class Environment(Closing):
         self.source = source_file(module, directories)
         self.version = f"3 {source_fingerprint(module, directories)}".rstrip()
         self._start_seconds, self.directories = start_seconds, tuple(directories)
-        self._options = {
-            "path": self.name,
-            "directories": [str(directory.resolve()) for directory in directories],
-            **asdict(self.limits),
-        }
+        searched = [str(directory.resolve()) for directory in directories]
+        self._options = {"path": self.name, "directories": searched, **asdict(self.limits)}
         self._zygote = worker_zygote(_HANDLER, self._options, seconds=start_seconds)
         try:
             self.tools, self.rewards, self.reads_messages = self._described()

@@ -106,13 +106,8 @@ class VerifierRowGrader(PairRowGrader[tuple[Problem, str]]):
         each = zip(known, asked, verdicts, strict=True)
         said = ((str(name), pair[1], verdict.outcome) for name, pair, verdict in each if name)
         warn_of_contradictions(self._verifier.name, said)
-        graded = iter(verdicts)
-        return [
-            TimedVerdict(pair, 0.0)
-            if isinstance(pair, Verdict)
-            else TimedVerdict(next(graded), seconds)
-            for pair in found
-        ]
+        graded = iter([TimedVerdict(verdict, seconds) for verdict in verdicts])
+        return [TimedVerdict(p, 0.0) if isinstance(p, Verdict) else next(graded) for p in found]
 
     def _pair(self, row: Mapping[str, Any]) -> tuple[Problem, str] | Verdict:
         if self._gold is not None and row.get(self._gold) is None:
@@ -128,12 +123,9 @@ class VerifierRowGrader(PairRowGrader[tuple[Problem, str]]):
         if self._gold is not None:
             fields["answer"] = fields[self._gold]
         problem_id, prompt = row.get("problem_id"), row.get("prompt")
-        problem = Problem(
-            problem_id=_NO_ID if problem_id is None else str(problem_id),
-            prompt=tuple(prompt) if isinstance(prompt, list) else str(prompt or ""),
-            answer=fields,
-        )
-        return problem, response
+        name = _NO_ID if problem_id is None else str(problem_id)
+        asked = tuple(prompt) if isinstance(prompt, list) else str(prompt or "")
+        return Problem(problem_id=name, prompt=asked, answer=fields), response
 
 
 class CodeRowGrader(PairRowGrader[CodePair]):
@@ -163,15 +155,9 @@ class CodeRowGrader(PairRowGrader[CodePair]):
         self._tasks = None if problems is None else tasks
         verifier = CodeVerifier(workers=workers, timeout=timeout, memory_mb=memory_mb)
         self.missing = verifier.missing
-        super().__init__(
-            verifier,
-            ("problem_id" if loaded else tests, self._answers),
-            {
-                **verifier_identity(verifier),
-                "answers": self._answers,
-                "problems": problems_fingerprint(loaded) if loaded else "",
-            },
-        )
+        settings = {**verifier_identity(verifier), "answers": self._answers}
+        settings["problems"] = problems_fingerprint(loaded) if loaded else ""
+        super().__init__(verifier, ("problem_id" if loaded else tests, self._answers), settings)
 
     def _pair(self, row: Mapping[str, Any]) -> CodePair | Verdict:
         problem_id, tests = str(row.get("problem_id")), (*FIELDS, *OTHER_FIELDS)
@@ -333,13 +319,11 @@ def grade_sql(
     if isinstance(databases, str | Path):
         files = [_database(databases)] * len(golds)
     else:
-        known = {each: _database(each) for each in databases}
-        files = [known[each] for each in databases]
+        known = {place: _database(place) for place in databases}
+        files = [known[place] for place in databases]
     _require_same_length(predictions=predictions, golds=golds, databases=files)
-    pairs = [
-        SQLPair(file, gold, predicted, whole=True)
-        for file, gold, predicted in zip(files, golds, predictions, strict=True)
-    ]
+    each = zip(files, golds, predictions, strict=True)
+    pairs = [SQLPair(file, gold, predicted, whole=True) for file, gold, predicted in each]
     with SQLVerifier(rule=rule, workers=workers, timeout=timeout) as verifier:
         return [judged.verdict for judged in verifier.judge(pairs)]
 

@@ -202,11 +202,8 @@ class GradeSummary:
     @property
     def ungradable_outcomes(self) -> dict[Outcome, int]:
         """Number of rows that could not be graded, by outcome."""
-        return {
-            each: self.outcomes[each]
-            for each in Outcome
-            if each in UNGRADED and self.outcomes[each]
-        }
+        found = self.outcomes
+        return {each: found[each] for each in Outcome if each in UNGRADED and found[each]}
 
     @property
     def rows_per_second(self) -> float | None:
@@ -342,11 +339,9 @@ def _grade_chunk(
     of = columns.items()
     rows = [{**row, **{name: row.get(column) for name, column in of}} for row in chunk.rows]
     graded = grader.grade_rows(rows) if rows else []
+    table = chunk.table
     named = {
-        name: (
-            None if chunk.table is None else chunk.table.schema.field(column).type,
-            [row[name] for row in rows],
-        )
+        name: (None if table is None else table.schema.field(column).type, [r[name] for r in rows])
         for name, column in of
         if not any(name in row for row in chunk.rows)
     }

@@ -115,10 +115,7 @@ def _question(row: Mapping[str, Any], place: str, question_id: str, gold: str) -
 # ``train_others.json``, ``dev.json``, ``tables.json`` and the directory ``database/``. Parquet:
 # ``train.parquet``, ``dev.parquet`` (``id``, ``db_id``, ``question``, ``gold_sql``).
 
-_SPIDER = {
-    "train": ("train_spider.json", "train.parquet"),
-    "dev": ("dev.json", "dev.parquet"),
-}
+_SPIDER = {"train": ("train_spider.json", "train.parquet"), "dev": ("dev.json", "dev.parquet")}
 SPIDER_SPLITS = tuple(_SPIDER)
 
 
@@ -142,11 +139,9 @@ def load_spider(directory: Path, split: str) -> SQLSplit:
         questions += to_questions(
             others, prefix=prefix, gold_field="query", number_field="id", start=len(questions)
         )
-    return SQLSplit(
-        questions=questions,
-        databases=first_that_exists(directory, ("database",), test=Path.is_dir),
-        tables=first_that_exists(directory, ("tables.json",)),
-    )
+    databases = first_that_exists(directory, ("database",), test=Path.is_dir)
+    tables = first_that_exists(directory, ("tables.json",))
+    return SQLSplit(questions=questions, databases=databases, tables=tables)
 
 
 # Files of BIRD (Li et al. 2023, arXiv:2305.03111). Official: ``train.json``, ``dev.json`` or
@@ -290,12 +285,9 @@ class GoldChecker(PoolOwner):
         checks: list[GoldCheck] = []
         for start in range(0, len(questions), _AT_ONCE):
             asked = questions[start : start + _AT_ONCE]
-            replies = self._pool.run(
-                [
-                    {"database": str(self._databases / database_file(q.db_id)), "sql": q.gold_sql}
-                    for q in asked
-                ]
-            )
+            files = [str(self._databases / database_file(q.db_id)) for q in asked]
+            pairs = zip(files, asked, strict=True)
+            replies = self._pool.run([{"database": file, "sql": q.gold_sql} for file, q in pairs])
             for reply, question in zip(replies, asked, strict=True):
                 match how_it_ended(reply, verifier="gold check", subject=question.gold_sql):
                     case None:

@@ -107,16 +107,12 @@ class PooledVerifier(PoolOwner, Generic[Pair]):
     def judge(self, pairs: Sequence[Pair | Verdict]) -> list[TimedVerdict]:
         """A verdict for each pair, in order; one that is there already stays."""
         asked = [pair for pair in pairs if not isinstance(pair, Verdict)]
-        replies = zip(self._replies(asked), asked, strict=True)
-        judged = (
-            TimedVerdict(
-                verdict_of(reply, verifier=self.name, subject=self._subject(pair)), reply.seconds
-            )
-            for reply, pair in replies
-        )
-        return [
-            TimedVerdict(pair, 0.0) if isinstance(pair, Verdict) else next(judged) for pair in pairs
-        ]
+        judged = []
+        for reply, pair in zip(self._replies(asked), asked, strict=True):
+            verdict = verdict_of(reply, verifier=self.name, subject=self._subject(pair))
+            judged.append(TimedVerdict(verdict, reply.seconds))
+        rest = iter(judged)
+        return [TimedVerdict(p, 0.0) if isinstance(p, Verdict) else next(rest) for p in pairs]
 
     def _pair(self, problem: Problem, response: str) -> Pair | Verdict:
         raise NotImplementedError

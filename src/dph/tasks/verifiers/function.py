@@ -60,11 +60,8 @@ class FunctionGrader:
 def requested_problem(request: Mapping[str, Any]) -> Problem:
     """The problem of a request, as a user's function gets it."""
     prompt = request["prompt"]
-    return Problem(
-        problem_id=request["problem_id"],
-        prompt=prompt if isinstance(prompt, str) else tuple(prompt),
-        answer=request["answer"],
-    )
+    prompt = prompt if isinstance(prompt, str) else tuple(prompt)
+    return Problem(problem_id=request["problem_id"], prompt=prompt, answer=request["answer"])
 
 
 def as_verdict(value: object) -> Verdict:
@@ -177,10 +174,8 @@ class FunctionVerifier(PooledVerifier[tuple[Problem, str]]):
         )
         self._pool.start(f"the verifier {path!r}")
         self.source = source_file(path.partition(":")[0], directories)
-        self.settings: Mapping[str, Any] = {
-            "timeout": float(timeout),
-            "source": self.source.name if self.source else "",
-        }
+        source = self.source.name if self.source else ""
+        self.settings: Mapping[str, Any] = {"timeout": float(timeout), "source": source}
         # Verdicts of an earlier version of the function must not pass for those of this one.
         fingerprint = source_fingerprint(path.partition(":")[0], directories)
         self.version = f"{self.version} {fingerprint}".rstrip()

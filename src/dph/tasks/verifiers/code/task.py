@@ -184,11 +184,8 @@ def _is_case(case: Any) -> bool:
     keys = set(case)
     if keys == _STDIO:
         return all(isinstance(text, str) for text in case.values())
-    return (
-        keys - {"kwargs"} == _CALL
-        and isinstance(case["args"], list)
-        and isinstance(case.get("kwargs", {}), dict)
-    )
+    is_call = keys - {"kwargs"} == _CALL and isinstance(case["args"], list)
+    return is_call and isinstance(case.get("kwargs", {}), dict)
 
 
 def _parsed(value: Any) -> Any:

@@ -232,11 +232,9 @@ class GymMaker(PoolOwner):
                     f"{reply.reason}; its settings are {', '.join(known)}"
                 )
             question, answer = reply.value
-            yield Problem(
-                problem_id=f"{entry.task}-{entry.seed}-{entry.index:05}",
-                prompt=question,
-                answer={"answer": answer, "gym_question": question, **entry_fields(entry)},
-            )
+            name = f"{entry.task}-{entry.seed}-{entry.index:05}"
+            own = {"answer": answer, "gym_question": question, **entry_fields(entry)}
+            yield Problem(problem_id=name, prompt=question, answer=own)
 
 
 def require_task(task: str) -> None:

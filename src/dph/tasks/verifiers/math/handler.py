@@ -225,10 +225,8 @@ def _letters_equal(answer: str, gold: str) -> bool | None:
 
 def _set_and_tuple(answer: str, gold: str) -> bool:
     r"""True if one is ``\{1, 2\}`` and the other ``(1, 2)``, which are the same to math-verify."""
-    return any(
-        _SET.fullmatch(one) and _TUPLE.fullmatch(other)
-        for one, other in ((answer, gold), (gold, answer))
-    )
+    pairs = ((answer, gold), (gold, answer))
+    return any(_SET.fullmatch(one) and _TUPLE.fullmatch(other) for one, other in pairs)
 
 
 def _prose_words(text: str) -> int:

@@ -103,12 +103,9 @@ class MathVerifier(PooledMathVerifier):
         lower = [phrase.lower() for phrase in chosen]
         if chosen != PHRASES or not any_expression:
             self.version = f"{self.version} (phrases={lower}, any_expression={any_expression})"
-        super().__init__(
-            handler="dph.tasks.verifiers.math.handler:make_math_grader",
-            options={"phrases": lower, "any_expression": any_expression},
-            workers=workers,
-            timeout=timeout,
-        )
+        handler = "dph.tasks.verifiers.math.handler:make_math_grader"
+        options = {"phrases": lower, "any_expression": any_expression}
+        super().__init__(handler=handler, options=options, workers=workers, timeout=timeout)
 
     def gold_of(self, response: str) -> Gold | None:
         """The boxes, or the text after a phrase; other expressions are not compared."""

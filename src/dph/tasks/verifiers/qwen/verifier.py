@@ -81,12 +81,8 @@ class MathQwenVerifier(PooledMathVerifier):
     version = "2"
 
     def __init__(self, *, workers: int = 1, timeout: float = 5.0) -> None:
-        super().__init__(
-            handler="dph.tasks.verifiers.qwen.equality:make_qwen_grader",
-            options={},
-            workers=workers,
-            timeout=timeout,
-        )
+        handler = "dph.tasks.verifiers.qwen.equality:make_qwen_grader"
+        super().__init__(handler=handler, options={}, workers=workers, timeout=timeout)
 
     def gold_of(self, response: str) -> Gold | None:
         """The answer that the tool finds."""

@@ -360,13 +360,9 @@ class SQLGrader:
             return SQLFailure(Outcome.OVER_LIMIT, "out of memory")
 
     def _run(self, uri: str, sql: str, seconds: float | None = None) -> SQLResult | SQLFailure:
-        return execute_sql(
-            uri,
-            sql,
-            replace(self._limits, seconds=seconds) if seconds else self._limits,
-            text_errors=self._rule.text_errors,
-            distinct=self._rule.distinct,
-        )
+        limits = replace(self._limits, seconds=seconds) if seconds else self._limits
+        errors, distinct = self._rule.text_errors, self._rule.distinct
+        return execute_sql(uri, sql, limits, text_errors=errors, distinct=distinct)
 
 
 def make_sql_grader(options: Mapping[str, Any]) -> SQLGrader:
