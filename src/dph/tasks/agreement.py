@@ -205,9 +205,8 @@ class VerifierComparer:
         """Let the first open answer of every group be a gold for the open ones, itself included."""
         asked = [(group, key) for group in groups for key in group.open]
         first = {id(group): group.open[0] for group in groups}
-        verdicts = self._grade(
-            [(g, g.results[key], g.results[first[id(g)]][1]) for g, key in asked]
-        )
+        pairs = [(g, g.results[key], g.results[first[id(g)]][1]) for g, key in asked]
+        verdicts = self._grade(pairs)
         for (group, key), verdict in zip(asked, verdicts, strict=True):
             representative = first[id(group)]
             if key == representative:  # comes first of its group

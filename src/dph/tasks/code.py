@@ -105,9 +105,8 @@ def mbpp_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
     prompt = (
         f"{task.strip()}\nIt has to pass these tests:\n\n```python\n{shown}\n```\n\n{INSTRUCTION}"
     )
-    return CodeProblem(
-        problem=Problem(problem_id=f"mbpp-{number}", prompt=prompt, answer=answer), solution=code
-    )
+    problem = Problem(problem_id=f"mbpp-{number}", prompt=prompt, answer=answer)
+    return CodeProblem(problem=problem, solution=code)
 
 
 def _called(tests: list[str], code: str, place: str) -> str:

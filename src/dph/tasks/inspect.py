@@ -53,12 +53,8 @@ def _input(problem: Problem) -> Any:
 
     if isinstance(problem.prompt, str):
         return problem.prompt
-    kinds = {
-        "assistant": ChatMessageAssistant,
-        "system": ChatMessageSystem,
-        "user": ChatMessageUser,
-    }
-    return [kinds[message["role"]](content=message["content"]) for message in problem.prompt]
+    kind = {"assistant": ChatMessageAssistant, "system": ChatMessageSystem, "user": ChatMessageUser}
+    return [kind[message["role"]](content=message["content"]) for message in problem.prompt]
 
 
 def _scorer(grader: Verifier | None, by_id: Mapping[str, Problem]) -> "Scorer":

@@ -67,9 +67,7 @@ def _has_steps(preamble: str) -> bool:
     """
     label = _LABEL.match(preamble)
     *segments, _ = re.split(r"[;\n]", preamble[label.end() if label else 0 :])
-    return any(
-        re.search(r"\w", segment) and not segment.rstrip().endswith(":") for segment in segments
-    )
+    return any(re.search(r"\w", part) and not part.rstrip().endswith(":") for part in segments)
 
 
 def _is_nested(tokens: Sequence[Token]) -> bool:

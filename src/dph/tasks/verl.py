@@ -112,9 +112,8 @@ def _own(row: dict[str, Any], extra: dict[str, Any], place: str) -> Problem:
     match prompt:
         case [{"role": "user", "content": text}] if extra.get(_TEXT_PROMPT):
             prompt = text  # that verl_row made one message of
-    problem = parse_problem(
-        answer | {"problem_id": extra.get("problem_id"), "prompt": prompt}, place
-    )
+    own = {"problem_id": extra.get("problem_id"), "prompt": prompt}
+    problem = parse_problem(answer | own, place)
     expected = verl_row(problem, index=0, ground_truth=field)
     free = ("data_source", "prompt", "extra_info.index", f"extra_info.{_TEXT_PROMPT}")
     changed = [path for path in _differences(row, expected) if path not in free]

@@ -201,9 +201,8 @@ class _Forms:
             refuse(_NAMES.get(node.id, "an attribute of an object"), node)
         if node.id in self._names.others:
             refuse("a class", node)
-        if node.id not in self._names.program | self._names.candidates or not isinstance(
-            node.ctx, ast.Load
-        ):
+        own = self._names.program | self._names.candidates
+        if node.id not in own or not isinstance(node.ctx, ast.Load):
             return
         call = holders[id(node)]
         if not isinstance(call, ast.Call) or (

@@ -160,9 +160,10 @@ class SystemCallFilter:
         lines.append(_return(_ERRNO | errno.EPERM))
         self._program = b"".join(lines)
 
-    def install(self, pid: int) -> None:
-        """Put the caller, whose process id is ``pid``, under the filter. NO_NEW_PRIVS is set."""
-        program = self._program.replace(_OWN_PID_BYTES, struct.pack("<I", pid))
+    def install(self) -> None:
+        """Put the caller under the filter, for good."""
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
+        program = self._program.replace(_OWN_PID_BYTES, struct.pack("<I", os.getpid()))
         code = ctypes.create_string_buffer(program, len(program))
         header = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
         address = ctypes.create_string_buffer(header, len(header))

@@ -305,7 +305,6 @@ def said(bases: Sequence[str], text: str) -> str:
 
 
 def _exception(bases: Sequence[str], text: str, arguments: Any) -> BaseException:
-    """The exception that tests see of a program's."""
     kinds = [getattr(builtins, each, None) for each in bases]
     known = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseException)]
     if not any(issubclass(kind, Exception) for kind in known):

@@ -151,9 +151,6 @@ class Scratch:
         mount("none", "/", "", _RECURSIVE | _PRIVATE, "")
         self._mount()
 
-    def is_clean(self) -> bool:
-        return not any(self.path.iterdir())
-
     def renew(self) -> None:
         """Replace it by an empty one, whatever is in it."""
         os.chdir("/")
@@ -218,7 +215,7 @@ class Confinement:
         if self._rules is not None:
             self._rules.restrict()
         if self._filter is not None:
-            self._filter.install(os.getpid())
+            self._filter.install()
 
     def _threads(self) -> int | None:
         """The limit of the user's processes and threads, None where others would be counted too.
@@ -232,7 +229,7 @@ class Confinement:
         return self._limits.threads if apart or self._user is not None else None
 
     def clean(self) -> None:
-        if self._scratch is None or self._scratch.is_clean():
+        if self._scratch is None or not any(self._scratch.path.iterdir()):
             return
         self._scratch.renew()
         if self._rules is not None:
@@ -255,7 +252,7 @@ class Confinement:
 
     def _make_filter(self) -> None:
         made = SystemCallFilter(writes=self._rules is not None)
-        _try_in_a_child(lambda: _install(made))
+        _try_in_a_child(made.install)
         self._filter = made
 
     def _change_user(self, user: int) -> None:
@@ -305,11 +302,6 @@ def _try_in_a_child(action: Callable[[], None]) -> None:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code:
         raise OSError(abs(code), os.strerror(abs(code)))
-
-
-def _install(filter_: SystemCallFilter) -> None:
-    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    filter_.install(os.getpid())
 
 
 def _become(user: int) -> None:
@@ -363,9 +355,8 @@ def main() -> None:
     for name in hello["preload"]:
         with contextlib.suppress(ImportError):  # a program that imports it is told
             import_module(name)
-    confinement = Confinement(
-        ProcessLimits(**hello["limits"]), separated=separated, number=number, without=without
-    )
+    limits = ProcessLimits(**hello["limits"])
+    confinement = Confinement(limits, separated=separated, number=number, without=without)
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"missing": confinement.missing}).encode())

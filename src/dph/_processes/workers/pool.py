@@ -117,9 +117,8 @@ class WorkerPool(Closing):
         if requests:
             lines = [encode(request) for request in requests]
             each = zip(lines, keys or [None] * len(lines), strict=True)
-            self._work.submit(
-                [_Job(line, index, batch, key) for index, (line, key) in enumerate(each)]
-            )
+            jobs = [_Job(line, index, batch, key) for index, (line, key) in enumerate(each)]
+            self._work.submit(jobs)
             try:
                 batch.done.wait()
             except BaseException:  # Ctrl-C: the rest is no longer wanted

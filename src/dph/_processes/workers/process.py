@@ -227,9 +227,8 @@ def worker_zygote(handler: str, options: Mapping[str, Any], *, seconds: float) -
     if sys.platform != "linux":
         return None
     words = json.dumps([handler, dict(options)])
-    zygote = Zygote(
-        "dph._processes.workers.child", words, env=_environment(), start_new_session=True
-    )
+    env = _environment()
+    zygote = Zygote("dph._processes.workers.child", words, env=env, start_new_session=True)
     zygote.control.settimeout(seconds)
     return zygote
 

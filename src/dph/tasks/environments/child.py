@@ -48,11 +48,12 @@ class Instance:
         del stage
         what, *given = request
         try:
-            return self._requests[what](self, *given)
+            answer: list[Any] = getattr(self, f"_on_{what}")(*given)
+            return answer
         except MemoryError:
             return ["over", f"more than {self._options['memory_bytes']} bytes of memory"]
 
-    def _describe(self) -> list[Any]:
+    def _on_describe(self) -> list[Any]:
         self._make()
         if not callable(getattr(self._instance, "reset", None)):
             raise SettingsError(
@@ -62,7 +63,7 @@ class Instance:
         schemas = [tool_schema(tool) for tool in self._tools.values()]
         return ["described", schemas, self._reward is not None, self._reads_messages]
 
-    def _reset(self, columns: Mapping[str, Any], seed: int, member: int) -> list[Any]:
+    def _on_reset(self, columns: Mapping[str, Any], seed: int, member: int) -> list[Any]:
         # One seed for all members of a group until they have begun: they begin alike.
         _seed(seed)
         try:
@@ -79,7 +80,7 @@ class Instance:
             return ["crashed", f"reset returned {said!r:.80} ({kind}); text or None is allowed"]
         return self._text(said or "", "said")
 
-    def _call(self, name: str, arguments: Mapping[str, Any]) -> list[Any]:
+    def _on_call(self, name: str, arguments: Mapping[str, Any]) -> list[Any]:
         try:
             result = self._finish(self._tools[name](**arguments))
             text = result if isinstance(result, str) else str(result)
@@ -94,7 +95,7 @@ class Instance:
             return ["raised", clean(text)[:_REASON_CHARACTERS]]
         return self._text(text, "result")
 
-    def _end(self, messages: Sequence[Mapping[str, Any]]) -> list[Any]:
+    def _on_reward(self, messages: Sequence[Mapping[str, Any]]) -> list[Any]:
         assert self._reward is not None
         more = {"messages": messages} if self._reads_messages else {}
         try:
@@ -104,13 +105,6 @@ class Instance:
                 raise
             return ["crashed", f"get_reward: {describe_crash(error)}"]
         return ["worth", verdict.outcome, float(verdict.reward), verdict.reason]
-
-    _requests: Mapping[str, Callable[..., list[Any]]] = {
-        "describe": _describe,
-        "reset": _reset,
-        "call": _call,
-        "reward": _end,
-    }
 
     def _make(self) -> None:
         self._instance = self._made()

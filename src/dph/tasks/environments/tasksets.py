@@ -103,7 +103,6 @@ def taskset_problems(
 
 
 def _opening(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Messages that a conversation begins with."""
     prompt = data.get("prompt") or []
     asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
     system = data.get("system_prompt")

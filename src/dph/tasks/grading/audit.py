@@ -243,9 +243,8 @@ def audit_function(
     signature = signature_of(function)
     # What a row of problems does not have is the gold.
     given = set(problems[0].answer) if problems else set()
-    names = [
-        n for n in (*columns_of(function), *([] if problems else _GOLD_COLUMNS)) if n not in given
-    ]
+    golds = () if problems else _GOLD_COLUMNS
+    names = [name for name in (*columns_of(function), *golds) if name not in given]
     pool = _pool(path, timeout)
 
     def ask_alone(probe: Probe) -> Reward:
@@ -294,8 +293,6 @@ def audit_verifier(
 
 
 class _Inquiry:
-    """Asks, and gathers what was answered."""
-
     def __init__(
         self,
         ask: Asked,

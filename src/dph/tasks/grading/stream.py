@@ -251,23 +251,20 @@ def grade_file(
         parts = Parts(parts_directory(target), job=job, suffix=suffix, earlier=earlier)
         tally = _Tally()
         chunks = _unjudged(source, read_chunks(source, chunk_rows), replace=replace)
-        for index, (rows, graded) in enumerate(
-            _chunks(chunks, parts, partial(_grade_chunk, grader, columns))
-        ):
+        done = _chunks(chunks, parts, partial(_grade_chunk, grader, columns))
+        for index, (rows, graded) in enumerate(done):
             tally.add(parts.path(index), rows, graded)
             on_progress(rows)
         with atomic_file(target) as temporary:
-            done = [parts.path(index) for index in range(tally.parts)]
+            paths = [parts.path(index) for index in range(tally.parts)]
             names = [name for name in column_names(source) if name not in ADDED]
             names += [name for name in columns if name not in names]
-            join_parts(done, temporary, name=target.name, columns=[*names, *ADDED])
+            join_parts(paths, temporary, name=target.name, columns=[*names, *ADDED])
         parts.remove()
     return tally.summary(time.monotonic() - started)
 
 
 class _Tally:
-    """Counts what the parts hold."""
-
     def __init__(self) -> None:
         self.parts = self._rows = self._graded = 0
         self._reward = 0.0

@@ -171,10 +171,9 @@ def load_bird(directory: Path, split: str) -> SQLSplit:
         raise SettingsError(f"BIRD's splits are {', '.join(BIRD_SPLITS)}, got {split!r}")
     files, databases, tables = _BIRD[split]
     file = require_layout(directory, files, f"questions of BIRD's {split} set")
+    prefix, number = f"bird-{split}", "question_id"
     return SQLSplit(
-        questions=to_questions(
-            file, prefix=f"bird-{split}", gold_field="SQL", number_field="question_id"
-        ),
+        questions=to_questions(file, prefix=prefix, gold_field="SQL", number_field=number),
         databases=first_that_exists(directory, (databases,), test=Path.is_dir),
         tables=first_that_exists(directory, tables),
     )

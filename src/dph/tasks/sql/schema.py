@@ -109,11 +109,8 @@ def read_schema(database: Path) -> Schema:
 def _schema(entry: Mapping[str, Any]) -> Schema:
     columns: Sequence[tuple[int, str]] = entry["column_names_original"]
     names: Sequence[str] = entry["table_names_original"]
-    primary = [
-        index
-        for key in entry["primary_keys"]
-        for index in (key if isinstance(key, list) else [key])
-    ]
+    keys = entry["primary_keys"]
+    primary = [index for key in keys for index in (key if isinstance(key, list) else [key])]
 
     def table(number: int) -> SchemaTable:
         own = [index for index, (owner, _) in enumerate(columns) if owner == number]

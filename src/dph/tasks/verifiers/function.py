@@ -351,9 +351,8 @@ class RewardFunction:
                 f"the function ({self.signature}) needs {', '.join(missing)}; "
                 f"given are {', '.join(sorted(given))}"
             )
-        return _result(
-            self._function(**{k: v for k, v in given.items() if any_name or k in parameters})
-        )
+        taken = {k: v for k, v in given.items() if any_name or k in parameters}
+        return _result(self._function(**taken))
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

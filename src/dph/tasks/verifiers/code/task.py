@@ -81,9 +81,8 @@ def extract_program(response: str, *, entry_point: str = "", prefix: bool = Fals
 
 def _reads_like_python(response: str, prefix: bool) -> bool:
     first = next((line for line in response.splitlines() if line.strip()), "")
-    return (prefix and first.startswith((" ", "\t", "return "))) or bool(
-        _STATEMENT.search(response)
-    )
+    continues = prefix and first.startswith((" ", "\t", "return "))
+    return continues or _STATEMENT.search(response) is not None
 
 
 FIELDS = ("tests", "cases")

@@ -73,11 +73,6 @@ class GymEntry:
         return json.dumps(parts, sort_keys=True, separators=(",", ":"))
 
 
-def entry_fields(entry: GymEntry) -> dict[str, Any]:
-    """The fields of a problem that name its entry."""
-    return {f"gym_{name}": value for name, value in asdict(entry).items()}
-
-
 def parse_entry(answer: Mapping[str, Any], place: str) -> GymEntry:
     """The entry that a problem names; ``place`` says in messages which problem it is."""
     for name, kind in _TYPES.items():
@@ -127,10 +122,8 @@ class GymVerifier(PooledVerifier[_Pair]):
                 f"the threshold of {self.name} must be above 0 and at most 1, got {threshold}"
             )
         self.version = f"1 (reasoning-gym {version('reasoning-gym')})"
-        self.settings: Mapping[str, Any] = {
-            "threshold": float(threshold),
-            "timeout": float(timeout),
-        }
+        settings = {"threshold": float(threshold), "timeout": float(timeout)}
+        self.settings: Mapping[str, Any] = settings
         self._pool = WorkerPool(
             handler="dph.tasks.verifiers.gym.handler:make_gym_grader",
             options={"threshold": float(threshold), "memory_bytes": MEMORY_BYTES},
@@ -233,7 +226,8 @@ class GymMaker(PoolOwner):
                 )
             question, answer = reply.value
             name = f"{entry.task}-{entry.seed}-{entry.index:05}"
-            own = {"answer": answer, "gym_question": question, **entry_fields(entry)}
+            own = {f"gym_{field}": value for field, value in asdict(entry).items()}
+            own = {"answer": answer, "gym_question": question, **own}
             yield Problem(problem_id=name, prompt=question, answer=own)
 
 
@@ -268,6 +262,5 @@ def parse_config(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _datasets() -> Mapping[str, tuple[Any, Any]]:
-    """The package's classes of datasets and their configurations, by name."""
     found: Mapping[str, tuple[Any, Any]] = import_module("reasoning_gym.factory").DATASETS
     return found

@@ -371,9 +371,7 @@ _BEFORE_UNITS = (
     *(("\\{", "{"), ("\\}", "}")),
 )
 _AFTER_UNITS = tuple((mark, "") for mark in ("^{\\circ}", "^\\circ", "\\$", "$", "\\(", "\\)"))
-_NAMES = tuple(
-    (variable + sign, "") for sign in ("=", "\\in", "\\to") for variable in ("x", "y", "z")
-)
+_NAMES = tuple((name + sign, "") for sign in ("=", "\\in", "\\to") for name in ("x", "y", "z"))
 _AFTER_NAMES = (
     ("\\emptyset", "{}"),
     ("(-\\infty,\\infty)", "\\mathbb{R}"),

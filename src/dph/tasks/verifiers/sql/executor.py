@@ -251,10 +251,8 @@ def _failure(error: sqlite3.Error, limits: SQLLimits, *, timed_out: bool) -> SQL
     if code == sqlite3.SQLITE_AUTH:
         return SQLFailure(Outcome.INVALID, f"only reading is allowed ({error})")
     # sqlite3 raises a DataError for a value and for a statement that is too long.
-    if isinstance(error, sqlite3.DataError) or code in (
-        sqlite3.SQLITE_TOOBIG,
-        sqlite3.SQLITE_NOMEM,
-    ):
+    too_much = (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_NOMEM)
+    if isinstance(error, sqlite3.DataError) or code in too_much:
         return SQLFailure(Outcome.OVER_LIMIT, str(error))
     return SQLFailure(Outcome.INVALID, str(error))
 

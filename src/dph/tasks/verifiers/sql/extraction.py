@@ -338,9 +338,8 @@ def _may_start(token: Token, previous: Token | None, text: str) -> bool:
     """True if the token is a SELECT or a real WITH that continues nothing before it."""
     if previous is not None and previous.word in _CONTINUES:
         return False
-    return token.word == "SELECT" or (
-        token.word == "WITH" and _WITH.match(text, token.start) is not None
-    )
+    is_with = token.word == "WITH" and _WITH.match(text, token.start) is not None
+    return is_with or token.word == "SELECT"
 
 
 def _on_boundary(token: Token, previous: Token | None, text: str) -> bool:

@@ -67,16 +67,11 @@ def compare(predicted: Rows, gold: OrderedRows) -> Comparison:
     if not _same_unordered(rows, predicted, ordered=gold.ordered):
         how = difference(predicted, rows, in_order=gold.ordered, key=_unordered)
         return Comparison(0.0, how)
-    same = columns_match_in_order if gold.ordered else columns_match
-    if same(list(zip(*rows, strict=True)), list(zip(*predicted, strict=True))):
+    wanted, found = list(zip(*rows, strict=True)), list(zip(*predicted, strict=True))
+    if bag(wanted) == bag(found) if gold.ordered else columns_match(wanted, found):
         return MATCH
     how = difference(predicted, rows, in_order=gold.ordered)
     return Comparison(0.0, line("no permutation of the columns fits", how))
-
-
-def columns_match_in_order(gold: Sequence[Row], predicted: Sequence[Row]) -> bool:
-    """True if the columns are the same ones, each a tuple of its cells from top to bottom."""
-    return bag(gold) == bag(predicted)
 
 
 def columns_match(gold: Sequence[Row], predicted: Sequence[Row]) -> bool:
