@@ -125,8 +125,7 @@ def make_key_reader(
     directories = [Path(directory) for directory in options["directories"]]
     function = load_callable(options["path"], directories)
 
-    def read(request: Mapping[str, Any], stage: TellStage) -> tuple[str, str | None]:
-        del stage
+    def read(request: Mapping[str, Any], _stage: TellStage) -> tuple[str, str | None]:
         problem = requested_problem(request)
         try:
             value = function(request["response"], problem)

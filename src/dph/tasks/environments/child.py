@@ -43,9 +43,8 @@ class Instance:
         self._reads_messages = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def __call__(self, request: Sequence[Any], stage: TellStage) -> list[Any]:
+    def __call__(self, request: Sequence[Any], _stage: TellStage) -> list[Any]:
         """Answer ``[kind, ...]``; the answer's kind says what came of it."""
-        del stage
         what, *given = request
         try:
             answer: list[Any] = getattr(self, f"_on_{what}")(*given)

@@ -210,8 +210,7 @@ def make_handler(
     """The worker's handler: the function of ``options["path"]``, whatever its rewards' scale."""
     function = RewardFunction(load_callable(options["path"]))
 
-    def ask(request: Mapping[str, Any], stage: TellStage) -> tuple[float | None, str]:
-        del stage
+    def ask(request: Mapping[str, Any], _stage: TellStage) -> tuple[float | None, str]:
         problem = requested_problem(request)
         try:
             value = function.batch([request["response"], *request["others"]], problem)[0]

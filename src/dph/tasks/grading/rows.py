@@ -16,6 +16,7 @@ from dph.tasks.agreement import warn_of_contradictions
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.sql.prompt import database_file
 from dph.tasks.verifiers import VERIFIERS, make_verifier, verifier_identity
+from dph.tasks.verifiers.base import refused
 from dph.tasks.verifiers.code.task import FIELDS, OTHER_FIELDS, parse_task
 from dph.tasks.verifiers.code.verifier import MEMORY_MB, CodePair, CodeVerifier, program_of
 from dph.tasks.verifiers.math.verifier import MathPair, MathVerifier
@@ -49,14 +50,6 @@ class PairRowGrader(Closing, Generic[Pair]):
 
     def _pair(self, row: Mapping[str, Any]) -> Pair | Verdict:
         raise NotImplementedError
-
-
-def _bad_gold(reason: str) -> Verdict:
-    return Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason=reason)
-
-
-def _no_answer(reason: str) -> Verdict:
-    return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason=reason)
 
 
 def _not_text(row: Mapping[str, Any], name: str) -> str:
@@ -111,10 +104,10 @@ class VerifierRowGrader(PairRowGrader[tuple[Problem, str]]):
 
     def _pair(self, row: Mapping[str, Any]) -> tuple[Problem, str] | Verdict:
         if self._gold is not None and row.get(self._gold) is None:
-            return _bad_gold(f"there is no {self._gold}")
+            return refused(Outcome.BAD_GOLD, f"there is no {self._gold}")
         response = row.get("response")
         if not isinstance(response, str):
-            return _no_answer(_not_text(row, "response"))
+            return refused(Outcome.NO_ANSWER, _not_text(row, "response"))
         fields = {
             name: plain_value(value, f"column {name!r}")
             for name, value in row.items()
@@ -169,15 +162,15 @@ class CodeRowGrader(PairRowGrader[CodePair]):
             elif problem_id in self._tasks:
                 task = self._tasks[problem_id]
             else:
-                return _bad_gold(f"there is no problem {problem_id!r}"[:400])
+                return refused(Outcome.BAD_GOLD, f"there is no problem {problem_id!r}"[:400])
         except DataError as error:
-            return _bad_gold(str(error)[:400])
+            return refused(Outcome.BAD_GOLD, str(error)[:400])
         answer = row.get(self._answers)
         if not isinstance(answer, str):
-            return _no_answer(_not_text(row, self._answers))
+            return refused(Outcome.NO_ANSWER, _not_text(row, self._answers))
         program = answer if self._answers == "program" else program_of(answer, task)
         if program is None or not program.strip():
-            return _no_answer(f"no program in the {self._answers}")
+            return refused(Outcome.NO_ANSWER, f"no program in the {self._answers}")
         return CodePair(task, program)
 
 
@@ -211,9 +204,9 @@ class MathRowGrader(PairRowGrader[MathPair]):
         if isinstance(gold, int | float) and not isinstance(gold, bool):
             gold = str(gold)
         if not isinstance(gold, str) or not gold.strip():
-            return _bad_gold(_not_text(row, "gold"))
+            return refused(Outcome.BAD_GOLD, _not_text(row, "gold"))
         if not isinstance(response, str):
-            return _no_answer(_not_text(row, "response"))
+            return refused(Outcome.NO_ANSWER, _not_text(row, "response"))
         return MathPair(gold, response)
 
 
@@ -267,16 +260,16 @@ class SQLRowGrader(PairRowGrader[SQLPair]):
     def _pair(self, row: Mapping[str, Any]) -> SQLPair | Verdict:
         for name in ("db_id", "gold_sql"):
             if not isinstance(row.get(name), str) or not row[name]:
-                return _bad_gold(_not_text(row, name))
+                return refused(Outcome.BAD_GOLD, _not_text(row, name))
         answer = row.get(self._answers)
         if not isinstance(answer, str):
-            return _no_answer(_not_text(row, self._answers))
+            return refused(Outcome.NO_ANSWER, _not_text(row, self._answers))
         database, gold = database_path(row["db_id"]), row["gold_sql"]
         if self._answers == "pred_sql":
             return SQLPair(database, gold, answer, whole=True)
         if found := extract_sql(answer):
             return SQLPair(database, gold, found.statement)
-        return _no_answer("no SQL in the response")
+        return refused(Outcome.NO_ANSWER, "no SQL in the response")
 
 
 def grade_sql(

@@ -32,6 +32,9 @@ Columns = Mapping[str, tuple[pa.DataType | None, Sequence[Any]]]
 """New columns by name: their type (None: that of the values) and one value for each row."""
 
 
+_NO_TABLE = "the rows do not fit into one table ({}); write to a .jsonl file instead"
+
+
 def parts_directory(target: Path) -> Path:
     return target.with_name(f".{target.name}.parts")
 
@@ -115,9 +118,7 @@ def _join_tables(parts: Sequence[Path], target: Path) -> None:
     try:
         schema = pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException as error:
-        raise DataError(
-            f"the rows do not fit into one table ({error}); write to a .jsonl file instead"
-        ) from error
+        raise DataError(_NO_TABLE.format(error)) from error
     with pq.ParquetWriter(target, schema, compression="zstd") as writer:
         for part in parts:
             table = pq.read_table(part)
@@ -135,9 +136,7 @@ def _with_columns(chunk: Chunk, columns: Columns) -> pa.Table:
         if table is None:
             table = pa.table({name: [row.get(name) for row in chunk.rows] for name in names})
     except (pa.ArrowException, UnicodeEncodeError) as error:
-        raise DataError(
-            f"the rows do not fit into one table ({error}); write to a .jsonl file instead"
-        ) from error
+        raise DataError(_NO_TABLE.format(error)) from error
     for name, (kind, values) in columns.items():
         table = table.append_column(name, pa.array(values, kind))
     return table
@@ -169,16 +168,13 @@ class RowGrader(Protocol):
     @property
     def required(self) -> tuple[str, ...]:
         """The columns that every file must have."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """Inputs that decide the verdicts: a job with other settings is another job."""
-        ...
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
         """One verdict for each row, in order, with the seconds it took."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

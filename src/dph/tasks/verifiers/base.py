@@ -41,7 +41,6 @@ class Verifier(Protocol):
 
         What only changes the speed, such as the number of workers, is left out.
         """
-        ...
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.
@@ -50,11 +49,9 @@ class Verifier(Protocol):
             DataError: a problem lacks what the verifier needs.
             VerifierError: the verifier itself broke.
         """
-        ...
 
     def close(self) -> None:
         """Stop the worker processes, if there are any. Closing twice is harmless."""
-        ...
 
 
 def verifier_identity(verifier: Verifier) -> dict[str, Any]:
@@ -80,7 +77,10 @@ class ComparingVerifier(Verifier, Protocol):
 
     def gold_of(self, response: str) -> Gold | None:
         """The gold that an answer makes; None where nothing in it can be taken as one."""
-        ...
+
+
+def refused(outcome: Outcome, reason: str) -> Verdict:
+    return Verdict(outcome=outcome, reward=0.0, reason=reason)
 
 
 Pair = TypeVar("Pair")

@@ -38,13 +38,12 @@ class FunctionGrader:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = RewardFunction(function)
 
-    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, float, str]:
+    def __call__(self, request: Mapping[str, Any], _stage: TellStage) -> tuple[str, float, str]:
         """Call the function; the answer is (outcome, reward, reason).
 
         Whatever the function raises is its doing and CRASHED, and so is a value that is no
         verdict: one answer is lost, not the run.
         """
-        del stage
         problem = requested_problem(request)
         try:
             value = self._function(request["response"], problem)

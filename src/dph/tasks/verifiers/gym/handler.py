@@ -106,8 +106,7 @@ def make_gym_maker(options: Mapping[str, Any]) -> Callable[[str, TellStage], Any
     """
     limit_address_space(options["memory_bytes"])
 
-    def make(request: Any, stage: TellStage) -> Any:
-        del stage
+    def make(request: Any, _stage: TellStage) -> Any:
         _, entry = made_entry(*request)
         answer = entry["answer"]
         return [str(entry["question"]), None if answer is None else str(answer)]

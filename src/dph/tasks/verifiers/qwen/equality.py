@@ -216,9 +216,8 @@ def make_qwen_grader(
     return grade_qwen
 
 
-def grade_qwen(request: Mapping[str, str], stage: TellStage) -> Graded:
+def grade_qwen(request: Mapping[str, str], _stage: TellStage) -> Graded:
     """Grade a request ``{"response", "gold"}``: ``[outcome, reward, reason]``."""
-    del stage
     found, gold = qwen_answer(request["response"]), qwen_gold(request["gold"])
     if len(found) > _LONGEST_ANSWER:
         reason = f"the answer is longer than {_LONGEST_ANSWER} characters"
