@@ -18,8 +18,8 @@ from enum import Enum, auto
 from fractions import Fraction
 from functools import lru_cache
 
-# Answers that are spelled the same after this are the same. It never changes a value: blanks
-# between digits or letters stay (``1 2`` is not 12), so do brackets, signs and units.
+# Answers that are spelled alike in the end are the same. No step changes a value: blanks between
+# digits or letters stay (``1 2`` is not 12), so do brackets, signs and units.
 
 _INVISIBLE = re.compile(
     r"\\(?:left|right|displaystyle|textstyle|limits|nolimits|bigl?|bigr|Bigl?|Bigr)(?![a-zA-Z])"

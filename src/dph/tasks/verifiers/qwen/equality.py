@@ -116,9 +116,10 @@ def qwen_equal(answer: str, gold: str) -> bool:
     """
     if answer.strip().lower() == gold.strip().lower():
         return True
-    letters = _CHOICE.findall(answer.upper()) or [answer.strip().strip(".")]
-    if gold in _CHOICES and letters[-1] == gold:
-        return True
+    if gold in _CHOICES:
+        letters = _CHOICE.findall(answer.upper()) or [answer.strip().strip(".")]
+        if letters[-1] == gold:
+            return True
     numbers = _number(answer), _number(gold)
     if numbers[0] is not None and numbers[1] is not None:
         readings = (numbers[1] / 100, numbers[1], numbers[1] * 100)
