@@ -55,7 +55,7 @@ def symbolically_equal(answer: str, gold: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Any:
-    for reader in (parse_latex, lambda plain: _build(ast.parse(plain, mode="eval").body)):
+    for reader in (parse_latex, _parse_plain):
         for spelling in dict.fromkeys((text.replace("\\\\", "\\"), text)):
             # Whatever a reader raises, the next one is asked: that is the tool's rule.
             with contextlib.suppress(Exception):
@@ -80,8 +80,12 @@ _TESTS: tuple[Callable[[Any, Any], object], ...] = (
 )
 
 
-def _build(node: ast.expr) -> Any:
+def _parse_plain(text: str) -> Any:
     """Arithmetic, names, tuples and lists in Python's notation."""
+    return _build(ast.parse(text, mode="eval").body)
+
+
+def _build(node: ast.expr) -> Any:
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return sympy.Integer(value) if isinstance(value, int) else sympy.Float(str(value))
