@@ -241,10 +241,6 @@ class Zygote:
             self.process.wait()
 
 
-ZYGOTE_GONE = -1
-"""The code of children whose zygote ended before them."""
-
-
 class ForkedChild:
     """A child of a zygote, as ``subprocess.Popen`` would have it.
 
@@ -264,7 +260,7 @@ class ForkedChild:
     def poll(self, seconds: float = 0.0) -> int | None:
         """Its exit within this number of seconds; None while it runs.
 
-        A child whose zygote is gone is killed: its end could not be waited for.
+        A child whose zygote is gone is killed, its code is -1: its end could not be waited for.
         """
         if self.returncode is None:
             try:
@@ -272,7 +268,7 @@ class ForkedChild:
                 self.returncode = self._zygote.ask(message)["status"]
             except OSError:
                 kill_group(self.pid)
-                self.returncode = ZYGOTE_GONE
+                self.returncode = -1
         return self.returncode
 
     def wait(self) -> int:

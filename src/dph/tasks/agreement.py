@@ -4,13 +4,13 @@ import json
 import logging
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from dph._base.import_path import load_callable, require_one_module, source_fingerprint
-from dph._processes.workers.handler import TellStage
+from dph._processes.workers.handler import Handler, TellStage
 from dph._processes.workers.pool import PoolOwner, ReplyKind, WorkerPool
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
@@ -114,9 +114,7 @@ def plain_key(value: Any) -> Any:
     )
 
 
-def make_key_reader(
-    options: Mapping[str, Any],
-) -> Callable[[Mapping[str, Any], TellStage], tuple[str, str | None]]:
+def make_key_reader(options: Mapping[str, Any]) -> Handler:
     """The worker's handler of the function at a path, its module in directories.
 
     It answers requests by ``[crash, key]``: ``crash`` is '' where the function returned; ``key`` is

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from inspect_ai.solver import Solver
 
 SCORER = "verdict"
-_CUT_OFF = "cut off at the limit of tokens"
 _NO_RESULT = ToolResult.of_error("", "too many calls stood in one turn")
 
 
@@ -105,7 +104,7 @@ def _acting(verifier: EnvironmentVerifier, by_id: Mapping[str, Problem]) -> "Sol
             while episode.ending is None:
                 state = await generate(state, tool_calls="none")
                 if state.output.stop_reason == "max_tokens":
-                    episode.cut_off(_CUT_OFF)
+                    episode.cut_off("cut off at the limit of tokens")
                     break
                 message = state.output.message
                 called = message.tool_calls or []

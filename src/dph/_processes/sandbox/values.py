@@ -124,15 +124,12 @@ def bases_of(kind: Any) -> list[str]:
     return names
 
 
-Refer = Callable[[Any], dict[str, Any]]
-"""Makes a reference of an object that is not plain."""
-
-
 class BadValueError(ValueError):
     """A value is malformed."""
 
 
-def encode(value: Any, refer: Refer) -> Any:
+def encode(value: Any, refer: Callable[[Any], dict[str, Any]]) -> Any:
+    """A value as JSON; ``refer`` makes a reference of an object that is not plain."""
     kind = type(value)
     if value is None or kind is bool or kind is str or kind is float:
         return value

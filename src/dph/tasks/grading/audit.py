@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from dph._base.import_path import load_callable
-from dph._processes.workers.handler import TellStage
+from dph._processes.workers.handler import Handler, TellStage
 from dph._processes.workers.pool import ReplyKind, WorkerPool
 from dph.errors import SettingsError
 from dph.records import Problem
@@ -204,9 +204,7 @@ class Audit:
     findings: tuple[Fault, ...]
 
 
-def make_handler(
-    options: Mapping[str, Any],
-) -> Callable[[Mapping[str, Any], TellStage], tuple[float | None, str]]:
+def make_handler(options: Mapping[str, Any]) -> Handler:
     """The worker's handler: the function of ``options["path"]``, whatever its rewards' scale."""
     function = RewardFunction(load_callable(options["path"]))
 

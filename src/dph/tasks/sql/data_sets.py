@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dph._base.files import read_json
 from dph._base.files.rows import read_rows
-from dph._processes.workers.handler import TellStage
+from dph._processes.workers.handler import Handler, TellStage
 from dph._processes.workers.pool import PoolOwner, WorkerPool, how_it_ended
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
@@ -299,9 +299,7 @@ class GoldChecker(PoolOwner):
         return checks
 
 
-def make_gold_runner(
-    options: Mapping[str, Any],
-) -> Callable[[Mapping[str, str], TellStage], list[str]]:
+def make_gold_runner(options: Mapping[str, Any]) -> Handler:
     """The worker's handler; ``options`` are the fields of SQLLimits."""
     limits = SQLLimits(**options)
     limit_memory(limits)

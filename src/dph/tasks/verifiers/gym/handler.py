@@ -14,7 +14,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import reasoning_gym
 import sympy
 
-from dph._processes.workers.handler import TellStage, limit_address_space
+from dph._processes.workers.handler import Handler, TellStage, limit_address_space
 from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
 from dph.tasks.verifiers.gym.verifier import MAKING_SECONDS, GymEntry
@@ -98,7 +98,7 @@ def _made_dataset(text: str) -> Any:
         return reasoning_gym.create_dataset(task, seed=seed, size=size, **config)
 
 
-def make_gym_maker(options: Mapping[str, Any]) -> Callable[[str, TellStage], Any]:
+def make_gym_maker(options: Mapping[str, Any]) -> Handler:
     """The handler that makes entries: [question, answer] of a canonical dataset and a number.
 
     It runs in a worker as the grader does: some tasks depend on the order of a set, which is the

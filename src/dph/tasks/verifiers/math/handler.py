@@ -40,8 +40,6 @@ from dph.tasks.verifiers.math.number import (
 from dph.tasks.verifiers.math.units import amounts, units_differ, without_unit
 from dph.tasks.verifiers.turn import read_turn
 
-ANSWER_STAGE = "answer"
-
 _LONGEST_TEXT = 50_000
 _DEEPEST = 50
 _CHOICE = re.compile(r"\(?([A-J])\)?(?:[.:)].*)?", re.DOTALL)
@@ -151,7 +149,7 @@ class MathGrader:
             stage(GOLD_STAGE, *([longer] if longer else []))
             reading = read_latex(gold)
             self._golds.put(gold, reading)
-            stage(ANSWER_STAGE)
+            stage("answer")
         return reading
 
 

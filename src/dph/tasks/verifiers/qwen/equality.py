@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 from sympy.parsing.latex import parse_latex
 
-from dph._processes.workers.handler import TellStage, limit_address_space
+from dph._processes.workers.handler import Handler, TellStage, limit_address_space
 from dph.records import Outcome
 from dph.tasks.verifiers.qwen.verifier import qwen_answer
 
@@ -31,12 +31,11 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Pow: operator.pow,
 }
 _CONSTANTS = {"pi": sympy.pi, "E": sympy.E, "I": sympy.I, "oo": sympy.oo}
-_RELATIVE_TOLERANCE = 1e-4
 
 
 def is_close(one: float, other: float) -> bool:
     """Within 1e-4 of the larger, the tool's tolerance for numbers."""
-    return math.isclose(one, other, rel_tol=_RELATIVE_TOLERANCE)
+    return math.isclose(one, other, rel_tol=1e-4)
 
 
 def symbolically_equal(answer: str, gold: str) -> bool:
@@ -104,7 +103,6 @@ def _build(node: ast.expr) -> Any:
     raise ValueError(f"{ast.dump(node)[:100]} is not plain arithmetic")
 
 
-_CHOICES = ("A", "B", "C", "D", "E")
 _CHOICE = re.compile(r"\b[ABCDE]\b")
 _BRACKETED = re.compile(r"[(\[].+[)\]]")
 _BRACED_LIST = re.compile(r"\{.*,.*\}")
@@ -120,7 +118,7 @@ def qwen_equal(answer: str, gold: str) -> bool:
     """
     if answer.strip().lower() == gold.strip().lower():
         return True
-    if gold in _CHOICES:
+    if gold in ("A", "B", "C", "D", "E"):
         letters = _CHOICE.findall(answer.upper()) or [answer.strip().strip(".")]
         if letters[-1] == gold:
             return True
@@ -208,12 +206,9 @@ def _difference(sides: list[str]) -> str:
 
 
 _LONGEST_ANSWER = 20_000
-Graded = tuple[str, float, str]
 
 
-def make_qwen_grader(
-    options: Mapping[str, Any],
-) -> Callable[[Mapping[str, str], TellStage], Graded]:
+def make_qwen_grader(options: Mapping[str, Any]) -> Handler:
     """The worker's handler; ``options`` has ``memory_bytes``."""
     limit_address_space(options["memory_bytes"])
     # Only sympy can tell: no request pays for its grammar of LaTeX, which takes a second to load.
@@ -221,7 +216,7 @@ def make_qwen_grader(
     return grade_qwen
 
 
-def grade_qwen(request: Mapping[str, str], _stage: TellStage) -> Graded:
+def grade_qwen(request: Mapping[str, str], _stage: TellStage) -> tuple[str, float, str]:
     """Grade a request ``{"response", "gold"}``: ``[outcome, reward, reason]``."""
     found, gold = qwen_answer(request["response"]), qwen_gold(request["gold"])
     if len(found) > _LONGEST_ANSWER:

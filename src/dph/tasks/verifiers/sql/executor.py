@@ -259,9 +259,6 @@ def _failure(error: sqlite3.Error, limits: SQLLimits, *, timed_out: bool) -> SQL
 
 # Rows never leave the worker, so only the verdict has to survive JSON.
 
-PREDICTION_STAGE = "prediction"
-COMPARISON_STAGE = "comparison"
-
 # Beyond the time limit of a statement, which the worker keeps itself; then it is killed.
 GRACE_SECONDS = 1.0
 
@@ -271,8 +268,6 @@ _REASON_CHARACTERS = 200
 _MOST_GOLDS, _GOLD_BYTES = 4096, 128_000_000
 
 _path = lru_cache(maxsize=4096)(Path)
-
-GoldKey = tuple[str, tuple[int, int], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +290,7 @@ class SQLGrader:
     def __init__(self, limits: SQLLimits, rule: SQLRule) -> None:
         self._limits = limits
         self._rule = rule
-        self._golds: BoundedCache[GoldKey, Gold | SQLFailure] = BoundedCache(
+        self._golds: BoundedCache[tuple[Any, ...], Gold | SQLFailure] = BoundedCache(
             _MOST_GOLDS, most=_GOLD_BYTES, size_of=lambda gold: getattr(gold, "size", 0)
         )
 
@@ -320,7 +315,7 @@ class SQLGrader:
         if isinstance(predicted, SQLFailure):
             return [predicted.outcome, 0.0, _shown(predicted.reason)]
         if len(predicted.rows) > _MANY_ROWS:
-            stage(COMPARISON_STAGE)
+            stage("comparison")
         try:
             result = self._rule.compare(predicted.rows, gold.kept)
         except MemoryError:
@@ -342,7 +337,7 @@ class SQLGrader:
             gold = self._run_gold(database, sql, seconds or self._limits.seconds)
             self._golds.put(key, gold)
         if not _may_pass(gold):
-            stage(PREDICTION_STAGE)
+            stage("prediction")
         return gold
 
     def _run_gold(self, database: Path, sql: str, seconds: float) -> Gold | SQLFailure:
