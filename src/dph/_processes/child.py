@@ -56,16 +56,15 @@ def end_when_left(descriptor: int, *, code: int, parent: int | None = None) -> N
 
     It also ends when its parent is not ``parent`` any more, where one is named.
     """
-    watch = threading.Thread(target=_watch, args=(descriptor, code, parent), daemon=True)
-    watch.start()
 
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(descriptor, 0)  # a hang-up is reported always, and nothing else should be
+        while not poll.poll(_LOOK_EVERY_MILLISECONDS) and parent in (None, os.getppid()):
+            pass
+        os._exit(code)
 
-def _watch(descriptor: int, code: int, parent: int | None) -> None:
-    poll = select.poll()
-    poll.register(descriptor, 0)  # a hang-up is reported always, and nothing else should be
-    while not poll.poll(_LOOK_EVERY_MILLISECONDS) and parent in (None, os.getppid()):
-        pass
-    os._exit(code)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 PARENT = "DPH_PARENT_PID"
@@ -81,18 +80,18 @@ def end_with_parent() -> None:
     others read their standard input too.
     """
     said = os.environ.get(PARENT, "")
+
+    def wait_and_end() -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # or another's by now
+            while True:
+                os.kill(int(said), 0)
+                time.sleep(_EVERY_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)  # so that Ray and others end what they started
+        time.sleep(_PATIENCE_SECONDS)
+        os._exit(1)
+
     if said.isdecimal():
-        threading.Thread(target=_wait_and_end, args=(int(said),), daemon=True).start()
-
-
-def _wait_and_end(parent: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # the latter: another's by now
-        while True:
-            os.kill(parent, 0)
-            time.sleep(_EVERY_SECONDS)
-    os.kill(os.getpid(), signal.SIGTERM)  # so that Ray and others end what they started
-    time.sleep(_PATIENCE_SECONDS)
-    os._exit(1)
+        threading.Thread(target=wait_and_end, daemon=True).start()
 
 
 _LARGEST = 65536
@@ -242,10 +241,6 @@ class Zygote:
             self.process.wait()
 
 
-ZYGOTE_GONE = -1
-"""The code of children whose zygote ended before them."""
-
-
 class ForkedChild:
     """A child of a zygote, as ``subprocess.Popen`` would have it.
 
@@ -265,7 +260,7 @@ class ForkedChild:
     def poll(self, seconds: float = 0.0) -> int | None:
         """Its exit within this number of seconds; None while it runs.
 
-        A child whose zygote is gone is killed: its end could not be waited for.
+        A child whose zygote is gone is killed, its code is -1: its end could not be waited for.
         """
         if self.returncode is None:
             try:
@@ -273,7 +268,7 @@ class ForkedChild:
                 self.returncode = self._zygote.ask(message)["status"]
             except OSError:
                 kill_group(self.pid)
-                self.returncode = ZYGOTE_GONE
+                self.returncode = -1
         return self.returncode
 
     def wait(self) -> int:
@@ -284,11 +279,9 @@ class ForkedChild:
     def kill(self) -> None:
         """Kill it, also before it leads a group."""
         kill_group(self.pid)
-        if self.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+        self.terminate(signal.SIGKILL)
 
-    def terminate(self) -> None:
+    def terminate(self, how: signal.Signals = signal.SIGTERM) -> None:
         if self.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGTERM)
+                os.kill(self.pid, how)

@@ -4,13 +4,13 @@ import json
 import logging
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from dph._base.import_path import load_callable, require_one_module, source_fingerprint
-from dph._processes.workers.handler import TellStage
+from dph._processes.workers.handler import Handler, TellStage
 from dph._processes.workers.pool import PoolOwner, ReplyKind, WorkerPool
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
@@ -55,9 +55,7 @@ class KeyComparer(PoolOwner):
             workers=workers,
             timeout=timeout,
         )
-        if reason := self._pool.start():
-            self.close()
-            raise SettingsError(f"the agreement {path!r} cannot be used: {reason}")
+        self._pool.start(f"the agreement {path!r}")
         version = source_fingerprint(path.partition(":")[0], directories)
         self.identity = {"name": path, "version": version, "settings": {"timeout": float(timeout)}}
 
@@ -116,9 +114,7 @@ def plain_key(value: Any) -> Any:
     )
 
 
-def make_key_reader(
-    options: Mapping[str, Any],
-) -> Callable[[Mapping[str, Any], TellStage], tuple[str, str | None]]:
+def make_key_reader(options: Mapping[str, Any]) -> Handler:
     """The worker's handler of the function at a path, its module in directories.
 
     It answers requests by ``[crash, key]``: ``crash`` is '' where the function returned; ``key`` is
@@ -127,8 +123,7 @@ def make_key_reader(
     directories = [Path(directory) for directory in options["directories"]]
     function = load_callable(options["path"], directories)
 
-    def read(request: Mapping[str, Any], stage: TellStage) -> tuple[str, str | None]:
-        del stage
+    def read(request: Mapping[str, Any], _stage: TellStage) -> tuple[str, str | None]:
         problem = requested_problem(request)
         try:
             value = function(request["response"], problem)
@@ -173,24 +168,21 @@ class VerifierComparer:
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
     ) -> list[Classes]:
-        groups = [
-            self._group(problem, group) for problem, group in zip(problems, answers, strict=True)
-        ]
+        groups = []
+        for problem, responses in zip(problems, answers, strict=True):
+            group = _Group(problem, [None] * len(responses))
+            for index, response in enumerate(responses):
+                gold = None if response is None else self._verifier.gold_of(response)
+                if gold is not None and response is not None:
+                    key = json.dumps(gold, sort_keys=True)
+                    group.keys[index] = key
+                    group.results.setdefault(key, (response, gold))
+            group.open = list(group.results)
+            groups.append(group)
         self._leave_out_silent(groups)
         while waiting := [group for group in groups if group.open]:
             self._next_class(waiting)
         return [group.classes() for group in groups]
-
-    def _group(self, problem: Problem, answers: Sequence[str | None]) -> "_Group":
-        group = _Group(problem, [None] * len(answers))
-        for index, response in enumerate(answers):
-            gold = None if response is None else self._verifier.gold_of(response)
-            if gold is not None and response is not None:
-                key = json.dumps(gold, sort_keys=True)
-                group.keys[index] = key
-                group.results.setdefault(key, (response, gold))
-        group.open = list(group.results)
-        return group
 
     def _leave_out_silent(self, groups: Sequence["_Group"]) -> None:
         silent: tuple[Gold, ...] = getattr(self._verifier, "silent_golds", ())
@@ -210,9 +202,8 @@ class VerifierComparer:
         """Let the first open answer of every group be a gold for the open ones, itself included."""
         asked = [(group, key) for group in groups for key in group.open]
         first = {id(group): group.open[0] for group in groups}
-        verdicts = self._grade(
-            [(g, g.results[key], g.results[first[id(g)]][1]) for g, key in asked]
-        )
+        pairs = [(g, g.results[key], g.results[first[id(g)]][1]) for g, key in asked]
+        verdicts = self._grade(pairs)
         for (group, key), verdict in zip(asked, verdicts, strict=True):
             representative = first[id(group)]
             if key == representative:  # comes first of its group
@@ -224,10 +215,7 @@ class VerifierComparer:
                 group.open.remove(key)
 
     def _grade(self, asked: Sequence[tuple["_Group", "_Result", Gold]]) -> list[Verdict]:
-        problems = [
-            replace(group.problem, answer={**group.problem.answer, **gold})
-            for group, _, gold in asked
-        ]
+        problems = [replace(g.problem, answer={**g.problem.answer, **gold}) for g, _, gold in asked]
         return self._verifier.grade(problems, [response for _, (response, _), _ in asked])
 
 
@@ -257,8 +245,6 @@ Comparer = KeyComparer | VerifierComparer
 ``identity`` is all that the classes depend on, as JSON.
 """
 
-
-# Contradictions: identical answers to one problem that got different verdicts.
 
 _OF_THE_MACHINE = frozenset({Outcome.TIMED_OUT, Outcome.OVER_LIMIT, Outcome.CUT_OFF})
 """Outcomes that may differ between two tries of a sound verifier."""

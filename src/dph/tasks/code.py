@@ -51,11 +51,9 @@ def texts_field(row: Mapping[str, Any], name: str, place: str) -> list[str]:
     return list(value)
 
 
-# HumanEval (arXiv:2107.03374), and files of its shape.
-#
-# A row has ``task_id``, ``prompt`` (imports, perhaps other functions, a signature and its
-# documentation), ``entry_point``, ``test`` (defines ``check(candidate)``) and
-# ``canonical_solution`` (the body).
+# A row of HumanEval (arXiv:2107.03374) has ``task_id``, ``prompt`` (imports, perhaps other
+# functions, a signature and its documentation), ``entry_point``, ``test`` (defines
+# ``check(candidate)``) and ``canonical_solution`` (the body).
 
 
 def humaneval_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
@@ -76,11 +74,9 @@ def humaneval_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
     )
 
 
-# MBPP (arXiv:2108.07732), both of its files, and files of their shape.
-#
-# A row has ``task_id``, ``text`` (``prompt`` in the sanitized file), ``code``, ``test_list``, and
-# may have ``test_setup_code`` or ``test_imports``. ``challenge_test_list`` counts like the
-# others.
+# A row of MBPP (arXiv:2108.07732) has ``task_id``, ``text`` (``prompt`` in the sanitized file),
+# ``code``, ``test_list``, and may have ``test_setup_code`` or ``test_imports``.
+# ``challenge_test_list`` counts like the others.
 
 _SHOWN = 3
 """Tests that the prompt shows, as the paper does; without them the function has no name."""
@@ -109,9 +105,8 @@ def mbpp_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
     prompt = (
         f"{task.strip()}\nIt has to pass these tests:\n\n```python\n{shown}\n```\n\n{INSTRUCTION}"
     )
-    return CodeProblem(
-        problem=Problem(problem_id=f"mbpp-{number}", prompt=prompt, answer=answer), solution=code
-    )
+    problem = Problem(problem_id=f"mbpp-{number}", prompt=prompt, answer=answer)
+    return CodeProblem(problem=problem, solution=code)
 
 
 def _called(tests: list[str], code: str, place: str) -> str:
@@ -132,13 +127,11 @@ def _called(tests: list[str], code: str, place: str) -> str:
     raise DataError(f"{place}: no test calls anything that the code defines, {sorted(defined)}")
 
 
-# LiveCodeBench (arXiv:2403.07974), and files of its shape.
-#
-# A row has ``question_id``, ``question_content``, ``starter_code``, ``public_test_cases`` and
-# ``private_test_cases``. Cases are JSON, or JSON in a pickle, compressed, in base 64; the pickle
-# is read without being run. A case has ``input``, ``output`` and ``testtype``: ``stdin``, or
-# ``functional``, where the lines of the input are the arguments as JSON, and ``metadata`` names
-# the function.
+# A row of LiveCodeBench (arXiv:2403.07974) has ``question_id``, ``question_content``,
+# ``starter_code``, ``public_test_cases`` and ``private_test_cases``. Cases are JSON, or JSON in a
+# pickle, compressed, in base 64; the pickle is read without being run. A case has ``input``,
+# ``output`` and ``testtype``: ``stdin``, or ``functional``, where the lines of the input are the
+# arguments as JSON, and ``metadata`` names the function.
 
 _STARS = (
     *("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random"),
@@ -168,48 +161,35 @@ def livecodebench_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
     )
     cases = [*public, *private]
     functional = any(case.get("testtype") == "functional" for case in cases)
-    read = _call if functional else _script
     answer: dict[str, Any] = {"prefix": USUAL_IMPORTS}
     if functional:
-        answer["entry_point"] = _entry_point(row, starter, place)
-    answer["cases"] = [read(case, place) for case in cases]
+        metadata = row.get("metadata")
+        try:
+            known: Any = json.loads(metadata) if isinstance(metadata, str) else metadata
+            name = known["func_name"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise DataError(f"{place}: 'metadata' names no func_name: {metadata!r:.80}") from error
+        answer["entry_point"] = f"Solution.{name}" if "class Solution" in starter else str(name)
+    answer["cases"] = [_case(case, place, functional=functional) for case in cases]
     if public:
         answer[VISIBLE] = {"cases": answer["cases"][: len(public)]}
     how = "The program reads standard input and prints its answer."
     if starter.strip():
         how = f"Begin with this:\n\n```python\n{starter.rstrip()}\n```"
     question = text_field(row, "question_content", place).strip()
-    return CodeProblem(
-        problem=Problem(
-            problem_id=text_field(row, "question_id", place),
-            prompt=f"{question}\n\n{how}\n\n{INSTRUCTION}",
-            answer=answer,
-        )
-    )
+    number = text_field(row, "question_id", place)
+    prompt = f"{question}\n\n{how}\n\n{INSTRUCTION}"
+    return CodeProblem(problem=Problem(problem_id=number, prompt=prompt, answer=answer))
 
 
-def _entry_point(row: Mapping[str, Any], starter: str, place: str) -> str:
-    metadata = row.get("metadata")
+def _case(case: Mapping[str, Any], place: str, *, functional: bool) -> dict[str, Any]:
+    given = text_field(case, "input", place, empty=True)
+    expected = text_field(case, "output", place, empty=True)
+    if not functional:
+        return {"stdin": given, "stdout": expected}
     try:
-        known: Any = json.loads(metadata) if isinstance(metadata, str) else metadata
-        name = known["func_name"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{place}: 'metadata' names no func_name: {metadata!r:.80}") from error
-    return f"Solution.{name}" if "class Solution" in starter else str(name)
-
-
-def _script(case: Mapping[str, Any], place: str) -> dict[str, str]:
-    return {
-        "stdin": text_field(case, "input", place, empty=True),
-        "stdout": text_field(case, "output", place, empty=True),
-    }
-
-
-def _call(case: Mapping[str, Any], place: str) -> dict[str, Any]:
-    texts = _script(case, place)
-    try:
-        arguments = [json.loads(line) for line in texts["stdin"].splitlines() if line.strip()]
-        return {"args": arguments, "returns": json.loads(texts["stdout"])}
+        arguments = [json.loads(line) for line in given.splitlines() if line.strip()]
+        return {"args": arguments, "returns": json.loads(expected)}
     except ValueError as error:
         raise DataError(f"{place}: a case is not JSON: {error}") from error
 
@@ -244,11 +224,7 @@ def _unpacked(value: str, place: str) -> str:
 
 
 CODE_SETS: Mapping[str, Callable[[Mapping[str, Any], str], CodeProblem]] = MappingProxyType(
-    {
-        "humaneval": humaneval_problem,
-        "mbpp": mbpp_problem,
-        "livecodebench": livecodebench_problem,
-    }
+    {"humaneval": humaneval_problem, "mbpp": mbpp_problem, "livecodebench": livecodebench_problem}
 )
 """Each data set's name, and what makes a problem of one of its rows."""
 
@@ -289,16 +265,11 @@ def solvable(
     dropped: list[tuple[str, str]] = []
     rest = iter(made)
     while chunk := list(islice(rest, _AT_ONCE)):
-        judged = verifier.judge(
-            [
-                _UNCHECKED
-                if each.solution is None
-                else CodePair(
-                    parse_task(each.problem.answer, each.problem.problem_id), each.solution
-                )
-                for each in chunk
-            ]
-        )
+        pairs: list[CodePair | Verdict] = []
+        for each in chunk:
+            task = parse_task(each.problem.answer, each.problem.problem_id)
+            pairs.append(CodePair(task, each.solution) if each.solution is not None else _UNCHECKED)
+        judged = verifier.judge(pairs)
         for each, verdict in zip(chunk, (timed.verdict for timed in judged), strict=True):
             if verdict.outcome is Outcome.CORRECT:
                 problems.append(each.problem)

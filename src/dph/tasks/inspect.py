@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from inspect_ai.solver import Solver
 
 SCORER = "verdict"
-_CUT_OFF = "cut off at the limit of tokens"
 _NO_RESULT = ToolResult.of_error("", "too many calls stood in one turn")
 
 
@@ -36,19 +35,16 @@ def inspect_task(problems: Sequence[Problem], verifier: Verifier) -> "Task":
     except ImportError as error:
         raise SettingsError(f"a task of Inspect needs inspect_ai: {error}") from error
     by_id = {problem.problem_id: problem for problem in problems}
-    acts = isinstance(verifier, EnvironmentVerifier)
+    if isinstance(verifier, EnvironmentVerifier):
+        solver, scorer = _acting(verifier, by_id), _scorer(None, by_id)
+    else:
+        solver, scorer = generate(), _scorer(OneAtATime(verifier), by_id)
     samples = [
         Sample(input=_input(problem), target=target_of(problem), id=problem.problem_id)
         for problem in problems
     ]
-    return Task(
-        dataset=MemoryDataset(samples),
-        solver=_acting(verifier, by_id)
-        if isinstance(verifier, EnvironmentVerifier)
-        else generate(),
-        scorer=_scorer(None if acts else OneAtATime(verifier), by_id),
-        name=verifier.name.replace(":", "."),
-    )
+    name = verifier.name.replace(":", ".")
+    return Task(dataset=MemoryDataset(samples), solver=solver, scorer=scorer, name=name)
 
 
 def _input(problem: Problem) -> Any:
@@ -56,12 +52,8 @@ def _input(problem: Problem) -> Any:
 
     if isinstance(problem.prompt, str):
         return problem.prompt
-    kinds = {
-        "assistant": ChatMessageAssistant,
-        "system": ChatMessageSystem,
-        "user": ChatMessageUser,
-    }
-    return [kinds[message["role"]](content=message["content"]) for message in problem.prompt]
+    kind = {"assistant": ChatMessageAssistant, "system": ChatMessageSystem, "user": ChatMessageUser}
+    return [kind[message["role"]](content=message["content"]) for message in problem.prompt]
 
 
 def _scorer(grader: Verifier | None, by_id: Mapping[str, Problem]) -> "Scorer":
@@ -112,7 +104,7 @@ def _acting(verifier: EnvironmentVerifier, by_id: Mapping[str, Problem]) -> "Sol
             while episode.ending is None:
                 state = await generate(state, tool_calls="none")
                 if state.output.stop_reason == "max_tokens":
-                    episode.cut_off(_CUT_OFF)
+                    episode.cut_off("cut off at the limit of tokens")
                     break
                 message = state.output.message
                 called = message.tool_calls or []
@@ -147,12 +139,8 @@ def _tool(function: Mapping[str, Any]) -> Any:
         raise SettingsError("the solver of this task runs tools: leave tool_calls to it")
 
     parameters = ToolParams.model_validate(function["parameters"])
-    return ToolDef(
-        elsewhere,
-        name=function["name"],
-        description=function["description"],
-        parameters=parameters,
-    )
+    told = {"name": function["name"], "description": function["description"]}
+    return ToolDef(elsewhere, parameters=parameters, **told)
 
 
 def target_of(problem: Problem | None) -> str:

@@ -137,13 +137,8 @@ def load_math(
                 for field, value in row.items()
                 if value is not None and field not in gone and not _OWN_FIELDS.fullmatch(field)
             }
-            problems.append(
-                Problem(
-                    problem_id=problem_id,
-                    prompt=math_prompt(text),
-                    answer={"answer": gold} | others,
-                )
-            )
+            made = {"answer": gold} | others
+            problems.append(Problem(problem_id=problem_id, prompt=math_prompt(text), answer=made))
     return ProblemsOfFile(problems=problems, dropped=dropped)
 
 

@@ -66,21 +66,15 @@ def problem_columns(problem: Problem) -> dict[str, str]:
     >>> problem_columns(Problem(problem_id="q", prompt="1 + 1?", answer={"answer": "2"}))
     {'problem_id': 'q', 'prompt': '"1 + 1?"', 'answer': '{"answer": "2"}'}
     """
-    return {
-        "problem_id": problem.problem_id,
-        "prompt": _json(problem.prompt),
-        "answer": _json(dict(problem.answer)),
-    }
+    prompt, answer = _json(problem.prompt), _json(dict(problem.answer))
+    return {"problem_id": problem.problem_id, "prompt": prompt, "answer": answer}
 
 
 def problem_of_columns(row: Mapping[str, Any]) -> Problem:
     """The problem of a row with the columns of ``problem_columns``."""
-    prompt = json.loads(row["prompt"])
-    return Problem(
-        problem_id=row["problem_id"],
-        prompt=prompt if isinstance(prompt, str) else tuple(prompt),
-        answer=json.loads(row["answer"]),
-    )
+    prompt, answer = json.loads(row["prompt"]), json.loads(row["answer"])
+    prompt = prompt if isinstance(prompt, str) else tuple(prompt)
+    return Problem(problem_id=row["problem_id"], prompt=prompt, answer=answer)
 
 
 def _json(value: Any) -> str:
@@ -214,24 +208,18 @@ def parse_problem(row: Any, place: str) -> Problem:
         problem_id = str(problem_id)
     if not isinstance(problem_id, str) or not problem_id:
         raise DataError(f"{place}: problem_id must be text or a whole number, got {problem_id!r}")
+    prompt = row.get("prompt")
+    if isinstance(prompt, list) and prompt and all(map(_is_message, prompt)):
+        prompt = tuple(prompt)
+    elif not isinstance(prompt, str) or not prompt.strip():
+        raise DataError(
+            f"{place}: prompt must be text or a list of messages "
+            f'{{"role": ..., "content": ...}}, not empty, got {prompt!r:.80}'
+        )
     answer = {field: value for field, value in row.items() if field not in _OWN_FIELDS}
-    return Problem(problem_id=problem_id, prompt=_prompt(row.get("prompt"), place), answer=answer)
-
-
-def _prompt(value: Any, place: str) -> str | tuple[Mapping[str, str], ...]:
-    if isinstance(value, str) and value.strip():
-        return value
-    if isinstance(value, list) and value and all(_is_message(message) for message in value):
-        return tuple(value)
-    raise DataError(
-        f"{place}: prompt must be text or a list of messages "
-        f'{{"role": ..., "content": ...}}, not empty, got {value!r:.80}'
-    )
+    return Problem(problem_id=problem_id, prompt=prompt, answer=answer)
 
 
 def _is_message(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and set(value) == {"role", "content"}
-        and all(isinstance(text, str) for text in value.values())
-    )
+    named = isinstance(value, dict) and set(value) == {"role", "content"}
+    return named and all(isinstance(text, str) for text in value.values())

@@ -13,12 +13,10 @@ from dph.errors import SettingsError, VerifierError
 from dph.tasks.verifiers.sql.extraction import extract_sql
 from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
 
-# Classify a text-to-SQL answer into five styles, by its structure and not its label.
-#
-# The first that applies: ``cte`` (the statement starts with WITH), ``steps`` (lines or
-# ``;``-segments of working before the statement), ``nested`` (a subquery in FROM, JOIN or IN),
-# ``alias`` (a table alias, used in a qualified column), else ``plain``; ``other`` without SQL.
-
+# The style of a text-to-SQL answer is the first that applies: ``cte`` (the statement starts with
+# WITH), ``steps`` (lines or ``;``-segments of working before the statement), ``nested`` (a subquery
+# in FROM, JOIN or IN), ``alias`` (a table alias, used in a qualified column), else ``plain``;
+# ``other`` without SQL.
 SQL_STYLES = ("plain", "cte", "nested", "alias", "steps")
 
 _LABEL = re.compile(r"\s*+\w++\s*+:")
@@ -69,9 +67,7 @@ def _has_steps(preamble: str) -> bool:
     """
     label = _LABEL.match(preamble)
     *segments, _ = re.split(r"[;\n]", preamble[label.end() if label else 0 :])
-    return any(
-        re.search(r"\w", segment) and not segment.rstrip().endswith(":") for segment in segments
-    )
+    return any(re.search(r"\w", part) and not part.rstrip().endswith(":") for part in segments)
 
 
 def _is_nested(tokens: Sequence[Token]) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,8 +16,6 @@ from dph.errors import DataError, SettingsError
 from dph.records import Problem
 from dph.tasks.problems import distinct, parse_problem, problem_line, stream_problems
 
-# A problem as a row of verl's data sets, and back, without losing anything.
-#
 # verl reads the columns ``data_source``, ``prompt`` (chat messages), ``reward_model`` (``style``
 # and ``ground_truth``) and ``extra_info``. The rest of a problem is in ``extra_info`` as JSON
 # text (``answer_json``): parquet would otherwise give every row the fields of all others. The
@@ -95,15 +94,9 @@ def problem_of_row(
         raise DataError(f"{place}: there is no reward_model.ground_truth")
     rest: dict[str, Any] = {name: value for name, value in row.items() if name != "prompt"}
     rest["reward_model"] = {n: v for n, v in reward_model.items() if n != "ground_truth"}
-    return parse_problem(
-        {
-            "problem_id": _problem_id(row, extra, place, position, number=number),
-            "prompt": row.get("prompt"),
-            ground_truth: reward_model["ground_truth"],
-            KEPT: rest,
-        },
-        place,
-    )
+    fields = {"prompt": row.get("prompt"), ground_truth: reward_model["ground_truth"], KEPT: rest}
+    name = _problem_id(row, extra, place, position, number=number)
+    return parse_problem({"problem_id": name, **fields}, place)
 
 
 def _own(row: dict[str, Any], extra: dict[str, Any], place: str) -> Problem:
@@ -119,15 +112,11 @@ def _own(row: dict[str, Any], extra: dict[str, Any], place: str) -> Problem:
     match prompt:
         case [{"role": "user", "content": text}] if extra.get(_TEXT_PROMPT):
             prompt = text  # that verl_row made one message of
-    problem = parse_problem(
-        answer | {"problem_id": extra.get("problem_id"), "prompt": prompt}, place
-    )
+    own = {"problem_id": extra.get("problem_id"), "prompt": prompt}
+    problem = parse_problem(answer | own, place)
     expected = verl_row(problem, index=0, ground_truth=field)
-    changed = [
-        path
-        for path in _differences(row, expected)
-        if path not in ("data_source", "prompt", "extra_info.index", f"extra_info.{_TEXT_PROMPT}")
-    ]
+    free = ("data_source", "prompt", "extra_info.index", f"extra_info.{_TEXT_PROMPT}")
+    changed = [path for path in _differences(row, expected) if path not in free]
     if changed:
         raise DataError(
             f"{place}: {', '.join(changed)} differs from extra_info.answer_json; change the "
@@ -231,10 +220,8 @@ def problems_to_verl(
             yield verl_row(problem, index=index, data_source=data_source, ground_truth=ground_truth)
 
     try:
-        schema = pa.unify_schemas(
-            [pa.schema(list(pa.array(chunk).type)) for chunk in _chunks(rows())],
-            promote_options="permissive",
-        )
+        schemas = [pa.schema(list(pa.array(chunk).type)) for chunk in _chunks(rows())]
+        schema = pa.unify_schemas(schemas, promote_options="permissive")
         done = 0
         with (
             atomic_path(target) as temporary,
@@ -269,7 +256,11 @@ def verl_to_problems(
     with atomic_path(target) as temporary, temporary.open("wb") as file:
         for chunk in _chunks(distinct(problems, source)):
             for problem in chunk:
-                file.write(_encoded(problem_line(problem)))
+                line = problem_line(problem)
+                try:
+                    file.write(line.encode() + b"\n")
+                except UnicodeEncodeError:  # half of a surrogate pair, which only an escape holds
+                    file.write(json.dumps(json.loads(line)).encode("ascii") + b"\n")
             done += len(chunk)
             on_progress(len(chunk))
     return done
@@ -278,13 +269,9 @@ def verl_to_problems(
 def problems_of_verl(
     source: Path, *, ground_truth: str = "answer", number: bool = False
 ) -> Iterator[tuple[str, Problem]]:
+    made = partial(problem_of_row, ground_truth=ground_truth, number=number)
     for position, (place, row) in enumerate(read_rows(source)):
-        yield (
-            place,
-            problem_of_row(
-                row, place=place, position=position, ground_truth=ground_truth, number=number
-            ),
-        )
+        yield place, made(row, place=place, position=position)
 
 
 def _require_places(source: Path, target: Path, suffix: str) -> None:
@@ -292,13 +279,6 @@ def _require_places(source: Path, target: Path, suffix: str) -> None:
         raise DataError(f"this conversion writes {suffix}, got {target}")
     require_other_file(target, source)
     make_directory(target.parent)
-
-
-def _encoded(line: str) -> bytes:
-    try:
-        return line.encode() + b"\n"
-    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can carry
-        return json.dumps(json.loads(line)).encode("ascii") + b"\n"
 
 
 def _chunks(items: Iterable[_Item]) -> Iterator[list[_Item]]:

@@ -201,9 +201,8 @@ class _Forms:
             refuse(_NAMES.get(node.id, "an attribute of an object"), node)
         if node.id in self._names.others:
             refuse("a class", node)
-        if node.id not in self._names.program | self._names.candidates or not isinstance(
-            node.ctx, ast.Load
-        ):
+        own = self._names.program | self._names.candidates
+        if node.id not in own or not isinstance(node.ctx, ast.Load):
             return
         call = holders[id(node)]
         if not isinstance(call, ast.Call) or (
@@ -230,14 +229,9 @@ class _Forms:
             base = base.value
         if isinstance(base, ast.Name) and base.id == "pytest":
             _require_pytest(ast.unparse(node).partition(".")[2])
-        of_module = (
-            isinstance(base, ast.Name) and base.id in self._names.modules | self._names.usual
-        )
-        if (
-            not of_module
-            and node.attr not in self._attributes
-            and not self._names.is_function(node)
-        ):
+        modules = self._names.modules | self._names.usual
+        known = isinstance(base, ast.Name) and base.id in modules
+        if not (known or node.attr in self._attributes or self._names.is_function(node)):
             refuse("an attribute of an object", node)
 
     def _require_open(self, node: ast.Assert) -> None:
@@ -254,12 +248,9 @@ class _Forms:
 
     def _require_call(self, node: ast.Call) -> None:
         function = node.func
-        if not isinstance(function, ast.Name | ast.Attribute):
-            refuse("a function that is returned", node)
-        if (
-            isinstance(function, ast.Name)
-            and function.id in self._names.returned - self._names.functions
-        ):
+        returned = self._names.returned - self._names.functions
+        is_returned = isinstance(function, ast.Name) and function.id in returned
+        if is_returned or not isinstance(function, ast.Name | ast.Attribute):
             refuse("a function that is returned", node)
         if last_name(function) in _CHANGES:
             base = [function.value] if isinstance(function, ast.Attribute) else []

@@ -35,12 +35,9 @@ _SAME_ELEMENTS = frozenset({"enumerate", "zip", "sorted", "list", "tuple", "reve
 def require_no_second_look(
     tree: ast.Module, is_call: Callable[[ast.AST], bool], functions: frozenset[str]
 ) -> None:
-    """Refuse tests that look at an argument after a call of the program.
+    """Refuse tests that look at an argument after a call of the program, which ``is_call`` tells.
 
-    Args:
-        tree: all tests.
-        is_call: whether a node is a call of the program.
-        functions: names that are no variables.
+    ``functions`` are names that are no variables.
     """
     reading = _Reading(is_call, functions)
     reading.visit(tree)  # before a look at a name is judged, all that names may hold must be known

@@ -258,18 +258,13 @@ def same_value(value: Any, expected: Any) -> bool:
     Keys of JSON are texts, so those of a dictionary are compared as texts.
     """
     if isinstance(value, list | tuple):
-        return (
-            isinstance(expected, list)
-            and len(value) == len(expected)
-            and all(map(same_value, value, expected))
-        )
+        same_length = isinstance(expected, list) and len(value) == len(expected)
+        return same_length and all(map(same_value, value, expected))
     if isinstance(value, dict):
-        return (
-            isinstance(expected, dict)
-            and {str(key) for key in value} == set(expected)
-            and len(value) == len(expected)
-            and all(same_value(each, expected[str(key)]) for key, each in value.items())
-        )
+        same_length = isinstance(expected, dict) and len(value) == len(expected)
+        if not same_length or {str(key) for key in value} != set(expected):
+            return False
+        return all(same_value(each, expected[str(key)]) for key, each in value.items())
     return type(value) in (bool, int, float, str, type(None)) and bool(value == expected)
 
 
@@ -331,19 +326,13 @@ class _Approx:
 
     def _is_near(self, actual: Any, expected: Any) -> bool:
         if isinstance(expected, dict):
-            return (
-                isinstance(actual, dict)
-                and actual.keys() == expected.keys()
-                and all(self._is_near(actual[key], expected[key]) for key in expected)
-            )
+            same_keys = isinstance(actual, dict) and actual.keys() == expected.keys()
+            return same_keys and all(self._is_near(actual[key], expected[key]) for key in expected)
         if hasattr(expected, "tolist") and hasattr(actual, "tolist"):
             actual, expected = actual.tolist(), expected.tolist()
         if isinstance(expected, list | tuple):
-            return (
-                isinstance(actual, list | tuple)
-                and len(actual) == len(expected)
-                and all(map(self._is_near, actual, expected))
-            )
+            same_length = isinstance(actual, list | tuple) and len(actual) == len(expected)
+            return same_length and all(map(self._is_near, actual, expected))
         if type(actual) not in (int, float, complex, bool) or actual == expected:
             return bool(actual == expected)
         if isinstance(expected, bool) or not isinstance(expected, int | float | complex):

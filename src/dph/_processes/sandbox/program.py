@@ -147,19 +147,17 @@ class _ProgramServer:
                 number, most = content
                 value: Any = list(islice(self._iterators[number], most))
             else:
-                value = self._call(*content)
+                called, positional, named = content
+                name, _, method = called.partition(".")
+                if name not in self._names:
+                    raise NameError(f"the program defines no {name}")
+                function = self._names[name]
+                if method:
+                    function = getattr(function(), method)
+                value = function(*decode(positional), **decode(named))
             return ["value", encode(value, self._refer)]
         except BaseException as error:  # noqa: BLE001 - it is the caller's to judge
             return ["raised", bases_of(type(error)), text_of(error), _arguments(error)]
-
-    def _call(self, name: str, positional: Any, named: Any) -> Any:
-        name, _, method = name.partition(".")
-        if name not in self._names:
-            raise NameError(f"the program defines no {name}")
-        function = self._names[name]
-        if method:
-            function = getattr(function(), method)
-        return function(*decode(positional), **decode(named))
 
     def _refer(self, value: Any) -> dict[str, Any]:
         if isinstance(value, Iterator):

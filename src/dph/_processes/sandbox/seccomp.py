@@ -11,9 +11,7 @@ import os
 import struct
 from collections.abc import Iterable
 
-# Numbers of the system calls that a confined Python program may make.
-#
-# From the kernel's tables for x86_64 (``asm/unistd_64.h``) and aarch64
+# Numbers from the kernel's tables for x86_64 (``asm/unistd_64.h``) and aarch64
 # (``asm-generic/unistd.h``), in this order; None where an architecture does not have the call.
 # All others are refused.
 
@@ -162,9 +160,10 @@ class SystemCallFilter:
         lines.append(_return(_ERRNO | errno.EPERM))
         self._program = b"".join(lines)
 
-    def install(self, pid: int) -> None:
-        """Put the caller, whose process id is ``pid``, under the filter. NO_NEW_PRIVS is set."""
-        program = self._program.replace(_OWN_PID_BYTES, struct.pack("<I", pid))
+    def install(self) -> None:
+        """Put the caller under the filter, for good."""
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
+        program = self._program.replace(_OWN_PID_BYTES, struct.pack("<I", os.getpid()))
         code = ctypes.create_string_buffer(program, len(program))
         header = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
         address = ctypes.create_string_buffer(header, len(header))

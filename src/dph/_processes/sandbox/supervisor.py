@@ -241,7 +241,11 @@ def _listen(judge: socket.socket, limits: StepLimits) -> JudgeReply:
             if _size(buffer) > _LARGEST:
                 return JudgeReply(outcome=Outcome.BAD_GOLD, reason=_NO_MESSAGE)
             judge.settimeout(max(0.001, deadline - time.monotonic()))
-            data, late = _received(judge)
+            data, late = b"", False
+            try:
+                data = judge.recv(_READ)
+            except (TimeoutError, ConnectionResetError) as error:
+                late = isinstance(error, TimeoutError)
             if not data:
                 if not stage:
                     raise VerifierError("the process that tests programs did not start")
@@ -259,16 +263,6 @@ def _listen(judge: socket.socket, limits: StepLimits) -> JudgeReply:
         end = end if stage else now + limits.in_all
         stage = str(said[0])
         deadline = min(end, now + limits.each)
-
-
-def _received(judge: socket.socket) -> tuple[bytes, bool]:
-    """Received data, and whether nothing came in time."""
-    try:
-        return judge.recv(_READ), False
-    except TimeoutError:
-        return b"", True
-    except ConnectionResetError:
-        return b"", False
 
 
 def _size(buffer: bytes) -> int:

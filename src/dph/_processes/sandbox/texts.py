@@ -37,7 +37,8 @@ def checked(tree: ast.Module, name: str) -> CompiledTests:
     """
     inside = [n for n in walk(tree) if isinstance(n, ast.For | ast.While | ast.If)]
     may_skip = any(is_check(each) for node in inside for each in walk(node) if each is not node)
-    is_setup = all(isinstance(each, _SETUP) or is_docstring(each) for each in tree.body)
+    texts = [e for e in tree.body if isinstance(e, ast.Expr) and isinstance(e.value, ast.Constant)]
+    is_setup = all(isinstance(each, _SETUP) or each in texts for each in tree.body)
     functions = [e.name for e in tree.body if isinstance(e, ast.FunctionDef) and is_test(e)]
     counting = _CheckCounter()
     tree = counting.visit(tree)
@@ -112,10 +113,6 @@ def is_test(node: ast.AST) -> bool:
     """True if a statement defines a test, or HumanEval's ``check``."""
     name = node.name if isinstance(node, ast.FunctionDef) else ""
     return name.lower().startswith("test") or name == "check"
-
-
-def is_docstring(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def last_name(function: ast.expr) -> str:
@@ -322,7 +319,6 @@ def _all(kind: type[_Node], nodes: Iterable[ast.AST]) -> Iterator[_Node]:
 
 
 def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Names that texts assign."""
     for node in nodes:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id

@@ -124,15 +124,12 @@ def bases_of(kind: Any) -> list[str]:
     return names
 
 
-Refer = Callable[[Any], dict[str, Any]]
-"""Makes a reference of an object that is not plain."""
-
-
 class BadValueError(ValueError):
     """A value is malformed."""
 
 
-def encode(value: Any, refer: Refer) -> Any:
+def encode(value: Any, refer: Callable[[Any], dict[str, Any]]) -> Any:
+    """A value as JSON; ``refer`` makes a reference of an object that is not plain."""
     kind = type(value)
     if value is None or kind is bool or kind is str or kind is float:
         return value
@@ -270,18 +267,12 @@ _ROWS: Mapping[str, _Row] = MappingProxyType(
     }
 )
 _OTHERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
-    {
-        "type": TYPES.__getitem__,
-        "ndarray": _array,
-        "int": lambda content: int(content, 16),
-    }
+    {"type": TYPES.__getitem__, "ndarray": _array, "int": lambda content: int(content, 16)}
 )
 
 
-# The connection to a program's process, from the process that tests it.
-#
-# A call sends plain values and gets one back, or an exception by the name of its class.
-# Comparisons are made there, only among types of Python.
+# A call of the program sends plain values and gets one back, or an exception by the name of its
+# class. Comparisons are made in the process that tests, only among types of Python.
 
 _ENDS_LOOPS = (StopIteration, StopAsyncIteration)
 """Never raised for a program: ``all(map(f, xs))`` would end with them, and be true."""
@@ -311,7 +302,6 @@ def said(bases: Sequence[str], text: str) -> str:
 
 
 def _exception(bases: Sequence[str], text: str, arguments: Any) -> BaseException:
-    """The exception that tests see of a program's."""
     kinds = [getattr(builtins, each, None) for each in bases]
     known = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseException)]
     if not any(issubclass(kind, Exception) for kind in known):

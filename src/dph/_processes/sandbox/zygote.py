@@ -27,7 +27,7 @@ import socket
 import struct
 import sys
 import sysconfig
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -54,12 +54,9 @@ from dph._processes.sandbox.supervisor import ProcessLimits, apply_limits
 # namespaces      network, other processes; a private /tmp           where users may make them
 # =============== ================================================== ============================
 #
-# Without the private /tmp nothing can be written at all.
-#
-# Which files a process may read and write (Landlock, Linux 6.2 or newer): needs no privilege.
-#
-# Outside the directories given nothing can be opened, made, renamed or removed. Where the kernel
-# knows more (6.7, 6.12), TCP and signals to processes outside are refused, too.
+# Without the private /tmp nothing can be written at all. Outside the directories given to Landlock
+# nothing can be opened, made, renamed or removed. Where the kernel knows more (6.7, 6.12), TCP and
+# signals to processes outside are refused, too.
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _HIGH = 200
@@ -121,10 +118,8 @@ def _buffer(data: bytes) -> "ctypes.Array[ctypes.c_char]":
     return ctypes.create_string_buffer(data, len(data))
 
 
-# Separate namespaces: no network, no view of other processes, a private /tmp in memory.
-#
-# Each of these is more than a confined program needs: the filter of system calls and Landlock
-# hold without them. Processes of a process namespace end, all of them, with its first one.
+# Namespaces are more than a confined program needs: the filter of system calls and Landlock hold
+# without them. Processes of a process namespace end, all of them, with its first one.
 
 _OTHERS, _USERS = 0x00020000 | 0x08000000 | 0x20000000 | 0x40000000, 0x10000000
 """Namespaces of mounts, IPC, processes and the network; those of users."""
@@ -155,9 +150,6 @@ class Scratch:
         self._options = f"size={size},nr_inodes={entries},mode=0777"
         mount("none", "/", "", _RECURSIVE | _PRIVATE, "")
         self._mount()
-
-    def is_clean(self) -> bool:
-        return not any(self.path.iterdir())
 
     def renew(self) -> None:
         """Replace it by an empty one, whatever is in it."""
@@ -223,7 +215,7 @@ class Confinement:
         if self._rules is not None:
             self._rules.restrict()
         if self._filter is not None:
-            self._filter.install(os.getpid())
+            self._filter.install()
 
     def _threads(self) -> int | None:
         """The limit of the user's processes and threads, None where others would be counted too.
@@ -237,7 +229,7 @@ class Confinement:
         return self._limits.threads if apart or self._user is not None else None
 
     def clean(self) -> None:
-        if self._scratch is None or self._scratch.is_clean():
+        if self._scratch is None or not any(self._scratch.path.iterdir()):
             return
         self._scratch.renew()
         if self._rules is not None:
@@ -260,7 +252,7 @@ class Confinement:
 
     def _make_filter(self) -> None:
         made = SystemCallFilter(writes=self._rules is not None)
-        _try_in_a_child(lambda: _install(made))
+        _try_in_a_child(made.install)
         self._filter = made
 
     def _change_user(self, user: int) -> None:
@@ -312,11 +304,6 @@ def _try_in_a_child(action: Callable[[], None]) -> None:
         raise OSError(abs(code), os.strerror(abs(code)))
 
 
-def _install(filter_: SystemCallFilter) -> None:
-    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    filter_.install(os.getpid())
-
-
 def _become(user: int) -> None:
     """Be another user, who owns nothing, but still may read where the file rules allow it."""
     kernel.prctl(kernel.PR_SET_KEEPCAPS, 1)
@@ -341,8 +328,7 @@ _WELL_USED = (
 )
 """Loaded once for all programs. More would cost each of them more than it saves a few."""
 
-Role = Callable[[Sequence[int]], object]
-ROLES: Mapping[str, Role] = MappingProxyType({"program": run_program, "judge": run_judge})
+ROLES = MappingProxyType({"program": run_program, "judge": run_judge})
 
 
 def main() -> None:
@@ -369,9 +355,8 @@ def main() -> None:
     for name in hello["preload"]:
         with contextlib.suppress(ImportError):  # a program that imports it is told
             import_module(name)
-    confinement = Confinement(
-        ProcessLimits(**hello["limits"]), separated=separated, number=number, without=without
-    )
+    limits = ProcessLimits(**hello["limits"])
+    confinement = Confinement(limits, separated=separated, number=number, without=without)
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"missing": confinement.missing}).encode())

@@ -65,7 +65,6 @@ class TellStage(Protocol):
 
     def __call__(self, name: str, seconds: float = ..., /) -> object:
         """``seconds`` is the limit of this stage where it is not that of the pool."""
-        ...
 
 
 Handler = Callable[[Any, TellStage], Any]

@@ -28,12 +28,10 @@ from dph.records import Outcome, Verdict
 __all__ = ["Reply", "ReplyKind", "WorkerPool"]
 
 
-# The one place that turns a worker's reply into an outcome.
-#
-# It stands here and not with the verifiers because it belongs to the protocol: what is answered
-# is ``(outcome, reward, reason)``, what ends in the stage ``GOLD_STAGE`` is the gold's doing,
-# what a worker could not do at all is an error. Which answer has which outcome is the handlers'
-# affair.
+# Replies become outcomes here and not with the verifiers because that belongs to the protocol:
+# what is answered is ``(outcome, reward, reason)``, what ends in the stage ``GOLD_STAGE`` is the
+# gold's doing, what a worker could not do at all is an error. Which answer has which outcome is
+# the handlers' affair.
 
 GOLD_STAGE = "gold"
 """The stage in which a handler works only on the gold, before it looks at the answer."""
@@ -119,9 +117,8 @@ class WorkerPool(Closing):
         if requests:
             lines = [encode(request) for request in requests]
             each = zip(lines, keys or [None] * len(lines), strict=True)
-            self._work.submit(
-                [_Job(line, index, batch, key) for index, (line, key) in enumerate(each)]
-            )
+            jobs = [_Job(line, index, batch, key) for index, (line, key) in enumerate(each)]
+            self._work.submit(jobs)
             try:
                 batch.done.wait()
             except BaseException:  # Ctrl-C: the rest is no longer wanted
@@ -129,9 +126,10 @@ class WorkerPool(Closing):
                 raise
         return [reply for reply in batch.replies if reply is not None]
 
-    def start(self) -> str:
-        """Start one worker now; returns '' or the reason why it cannot."""
-        return self._work.start_one()
+    def start(self, what: str) -> None:
+        """Start one worker now; where that is not possible, ``what`` it is for cannot be used."""
+        if reason := self._work.start_one():
+            raise SettingsError(f"{what} cannot be used: {reason}")
 
     def close(self) -> None:
         """Kill the workers and wait for them. Requests still in flight FAIL. Repeatable."""

@@ -177,7 +177,12 @@ class WorkerProcess:
         while b"\n" not in self._buffer:
             readable, writable = self._wait(deadline)
             if writable:
-                self._write()
+                try:
+                    self._pending = self._pending[os.write(self._input, self._pending) :]
+                except BlockingIOError:
+                    pass
+                except BrokenPipeError:  # it is gone: reading says so
+                    self._pending = memoryview(b"")
             if readable:
                 data = os.read(self._output, _READ)
                 if not data:
@@ -198,15 +203,6 @@ class WorkerProcess:
         milliseconds = max(0.0, (deadline - time.monotonic()) * 1000) + 1
         ready = {descriptor for descriptor, _ in poll.poll(milliseconds)}
         return self._output in ready, self._input in ready
-
-    def _write(self) -> None:
-        try:
-            written = os.write(self._input, self._pending)
-            self._pending = self._pending[written:]
-        except BlockingIOError:
-            pass
-        except BrokenPipeError:  # it is gone: reading says so
-            self._pending = memoryview(b"")
 
 
 def _fresh() -> "subprocess.Popen[bytes]":
@@ -231,9 +227,8 @@ def worker_zygote(handler: str, options: Mapping[str, Any], *, seconds: float) -
     if sys.platform != "linux":
         return None
     words = json.dumps([handler, dict(options)])
-    zygote = Zygote(
-        "dph._processes.workers.child", words, env=_environment(), start_new_session=True
-    )
+    env = _environment()
+    zygote = Zygote("dph._processes.workers.child", words, env=env, start_new_session=True)
     zygote.control.settimeout(seconds)
     return zygote
 

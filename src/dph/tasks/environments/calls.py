@@ -159,22 +159,18 @@ def _value(text: str, at: int) -> tuple[Any, int]:
     """A JSON value at ``at``, and where it ends."""
     try:
         value, end = _DECODER.raw_decode(text, at)
-        _require_shallow(value)
+        level = [value]
+        for _ in range(_DEEPEST + 1):
+            outer = [each for each in level if isinstance(each, dict | list)]
+            level = [one for e in outer for one in (e.values() if isinstance(e, dict) else e)]
+        if outer:
+            raise RecursionError
         return value, end
     except _CallError:
         raise
     except (ValueError, RecursionError) as error:  # not JSON, a number of 5,000 digits, depth
         what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise _CallError(f"the call is not JSON: {text[at : at + _SHOWN]}, {what}"[:200]) from error
-
-
-def _require_shallow(value: Any) -> None:
-    level = [value]
-    for _ in range(_DEEPEST):
-        outer = [each for each in level if isinstance(each, dict | list)]
-        level = [one for e in outer for one in (e.values() if isinstance(e, dict) else e)]
-    if any(isinstance(each, dict | list) for each in level):
-        raise RecursionError
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -257,11 +253,9 @@ def require_chat_form(form: str, engine: str) -> None:
         raise SettingsError(f"{engine} parses calls of a chat, form='json', got form={form!r}")
 
 
-# JSON schemas of tools from signatures and Google-style docstrings, and their checks.
-#
-# They are those of transformers' ``get_json_schema``, which chat templates know; a test holds both
-# equal. They are made here without transformers, which takes seconds to import, because the process
-# that runs a class makes them.
+# Schemas of tools are those of transformers' ``get_json_schema``, which chat templates know; a test
+# holds both equal. They are made here without transformers, which takes seconds to import, because
+# the process that runs a class makes them.
 
 Schema = Mapping[str, Any]
 """JSON Schema of a value, or the ``{"type": "function", "function": {...}}`` of a tool."""
@@ -463,20 +457,13 @@ def _fault(schema: Schema, value: Any, place: str) -> str:
             fits = any(isinstance(value, _TYPES[name]) for name in names)
         if not fits:
             return f"{place} is of type {' or '.join(names)}, got {value!r:.80}"
+    inside: list[tuple[Any, Schema, Any]] = []
     if isinstance(value, list):
-        return _fault_of_items(schema, value, place)
-    if isinstance(value, dict) and "additionalProperties" in schema:
-        inside = schema["additionalProperties"]
-        found = (_fault(inside, each, f"{place}[{key!r:.40}]") for key, each in value.items())
-        return next(filter(None, found), "")
-    return ""
-
-
-def _fault_of_items(schema: Schema, value: list[Any], place: str) -> str:
-    each = schema.get("prefixItems")
-    if each is not None and len(each) != len(value):
-        return f"{place} holds {len(each)} values, got {len(value)}"
-    kinds = each if each is not None else [schema.get("items", {})] * len(value)
-    pairs = zip(kinds, value, strict=True)
-    faults = (_fault(kind, one, f"{place}[{i}]") for i, (kind, one) in enumerate(pairs))
-    return next(filter(None, faults), "")
+        kinds = schema.get("prefixItems", [schema.get("items", {})] * len(value))
+        if len(kinds) != len(value):
+            return f"{place} holds {len(kinds)} values, got {len(value)}"
+        inside = [(i, *pair) for i, pair in enumerate(zip(kinds, value, strict=True))]
+    elif isinstance(value, dict) and "additionalProperties" in schema:
+        inside = [(key, schema["additionalProperties"], each) for key, each in value.items()]
+    found = (_fault(kind, each, f"{place}[{key!r:.40}]") for key, kind, each in inside)
+    return next(filter(None, found), "")

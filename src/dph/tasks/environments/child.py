@@ -16,7 +16,7 @@ from dph._base.import_path import load_callable
 from dph._processes.workers.handler import TellStage, limit_address_space, memory_bytes
 from dph.errors import SettingsError
 from dph.tasks.environments.calls import clean, tool_schema, tools_of
-from dph.tasks.verifiers.function import as_verdict, describe_crash
+from dph.tasks.verifiers.function import as_verdict, awaited, describe_crash
 
 _REASON_CHARACTERS = 500
 _SEEDS = 2**32
@@ -43,16 +43,16 @@ class Instance:
         self._reads_messages = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def __call__(self, request: Sequence[Any], stage: TellStage) -> list[Any]:
+    def __call__(self, request: Sequence[Any], _stage: TellStage) -> list[Any]:
         """Answer ``[kind, ...]``; the answer's kind says what came of it."""
-        del stage
         what, *given = request
         try:
-            return self._requests[what](self, *given)
+            answer: list[Any] = getattr(self, f"_on_{what}")(*given)
+            return answer
         except MemoryError:
             return ["over", f"more than {self._options['memory_bytes']} bytes of memory"]
 
-    def _describe(self) -> list[Any]:
+    def _on_describe(self) -> list[Any]:
         self._make()
         if not callable(getattr(self._instance, "reset", None)):
             raise SettingsError(
@@ -62,7 +62,7 @@ class Instance:
         schemas = [tool_schema(tool) for tool in self._tools.values()]
         return ["described", schemas, self._reward is not None, self._reads_messages]
 
-    def _reset(self, columns: Mapping[str, Any], seed: int, member: int) -> list[Any]:
+    def _on_reset(self, columns: Mapping[str, Any], seed: int, member: int) -> list[Any]:
         # One seed for all members of a group until they have begun: they begin alike.
         _seed(seed)
         try:
@@ -79,18 +79,22 @@ class Instance:
             return ["crashed", f"reset returned {said!r:.80} ({kind}); text or None is allowed"]
         return self._text(said or "", "said")
 
-    def _call(self, name: str, arguments: Mapping[str, Any]) -> list[Any]:
+    def _on_call(self, name: str, arguments: Mapping[str, Any]) -> list[Any]:
         try:
             result = self._finish(self._tools[name](**arguments))
             text = result if isinstance(result, str) else str(result)
         except (Exception, SystemExit) as error:
             if isinstance(error, MemoryError):
                 raise
-            text = f"{type(error).__name__}: {_safe(error)}"
+            try:
+                message = str(error)
+            except Exception:  # noqa: BLE001 - a class of the user's
+                message = "its message cannot be read"
+            text = f"{type(error).__name__}: {message}"
             return ["raised", clean(text)[:_REASON_CHARACTERS]]
         return self._text(text, "result")
 
-    def _end(self, messages: Sequence[Mapping[str, Any]]) -> list[Any]:
+    def _on_reward(self, messages: Sequence[Mapping[str, Any]]) -> list[Any]:
         assert self._reward is not None
         more = {"messages": messages} if self._reads_messages else {}
         try:
@@ -100,13 +104,6 @@ class Instance:
                 raise
             return ["crashed", f"get_reward: {describe_crash(error)}"]
         return ["worth", verdict.outcome, float(verdict.reward), verdict.reason]
-
-    _requests: Mapping[str, Callable[..., list[Any]]] = {
-        "describe": _describe,
-        "reset": _reset,
-        "call": _call,
-        "reward": _end,
-    }
 
     def _make(self) -> None:
         self._instance = self._made()
@@ -122,7 +119,7 @@ class Instance:
             return value
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-        return self._loop.run_until_complete(_awaited(value))
+        return self._loop.run_until_complete(awaited(value))
 
     def _text(self, text: str, kind: str) -> list[Any]:
         """The text, cut at the limit; one that is far over it ends the trajectory."""
@@ -131,18 +128,6 @@ class Instance:
         text, limit = clean(text), self._options["result_characters"]
         cut = len(text) - limit
         return [kind, text if cut <= 0 else f"{text[:limit]}... ({cut} more characters)"]
-
-
-async def _awaited(value: Any) -> Any:
-    return await value
-
-
-def _safe(error: BaseException) -> str:
-    """The message of an error, whose class may raise in ``__str__``."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - a class of the user's
-        return "its message cannot be read"
 
 
 def _seed(seed: int) -> None:

@@ -21,13 +21,7 @@ from dph._base.import_path import (
     source_fingerprint,
 )
 from dph._base.randomness import derived_seed
-from dph._processes.workers.process import (
-    Reply,
-    ReplyKind,
-    WorkerProcess,
-    encode,
-    worker_zygote,
-)
+from dph._processes.workers.process import Reply, ReplyKind, WorkerProcess, encode, worker_zygote
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.environments.calls import FORMS, BadCall, ToolCall, clean, fault_of, with_names
@@ -130,11 +124,8 @@ class Environment(Closing):
         self.source = source_file(module, directories)
         self.version = f"3 {source_fingerprint(module, directories)}".rstrip()
         self._start_seconds, self.directories = start_seconds, tuple(directories)
-        self._options = {
-            "path": self.name,
-            "directories": [str(directory.resolve()) for directory in directories],
-            **asdict(self.limits),
-        }
+        searched = [str(directory.resolve()) for directory in directories]
+        self._options = {"path": self.name, "directories": searched, **asdict(self.limits)}
         self._zygote = worker_zygote(_HANDLER, self._options, seconds=start_seconds)
         try:
             self.tools, self.rewards, self.reads_messages = self._described()
@@ -390,9 +381,9 @@ class Episode(Closing):
         Raises:
             SettingsError: the class has no ``get_reward``, and there is no ``grade`` either.
         """
-        if self.ending is None and grade is not None:
-            return grade(self.answer)
         if self.ending is None:
+            if grade is not None:
+                return grade(self.answer)
             if not self._environment.rewards:
                 raise SettingsError(
                     f"the class {self._environment.name!r} has no method 'get_reward' and there "
@@ -434,19 +425,17 @@ class Episode(Closing):
             return ToolResult(call.name, "", failed=True)
         if answer[0] == "raised":
             return self._failure(call.name, answer[1])
-        self._count(call.name)
+        self.calls[call.name] += 1
+        self.order.append(call.name)
         if call.name == self._environment.submits:
             self._submitted = True
             self.answer = clean(" ".join(str(value) for value in call.arguments.values()))
         return ToolResult(call.name, answer[1])
 
-    def _count(self, tool: str) -> None:
-        self.calls[tool] += 1
-        self.order.append(tool)
-
     def _failure(self, tool: str, reason: str) -> ToolResult:
         """A result that tells an error, or the end where there were too many."""
-        self._count(tool)
+        self.calls[tool] += 1
+        self.order.append(tool)
         self.failures += 1
         allowed = self._environment.limits.errors
         if self.failures > allowed:

@@ -89,25 +89,20 @@ def taskset_problems(
     taskset = _taskset(package, directories)
     if count is None and not taskset.bounded:
         raise SettingsError(f"the taskset {package!r} is endless: give --count N")
-    return list(islice(_problems(package, taskset), count))
-
-
-def _problems(package: str, taskset: "vf.Taskset") -> Iterator[Problem]:
-    for place, task in enumerate(taskset):
+    problems = []
+    for place, task in enumerate(islice(taskset, count)):
         data = task.data.model_dump(mode="json", exclude_defaults=True)
         messages = _opening(data)
         if not messages or not all(isinstance(m["content"], str) for m in messages):
             raise DataError(f"task {place} of {package!r} has no prompt of text")
         alone = len(messages) == 1 and isinstance(data.get("prompt"), str)
-        yield Problem(
-            problem_id=f"{package}/{place}",
-            prompt=messages[0]["content"] if alone else tuple(messages),
-            answer={"task": data},
-        )
+        prompt = messages[0]["content"] if alone else tuple(messages)
+        name = f"{package}/{place}"
+        problems.append(Problem(problem_id=name, prompt=prompt, answer={"task": data}))
+    return problems
 
 
 def _opening(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Messages that a conversation begins with."""
     prompt = data.get("prompt") or []
     asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
     system = data.get("system_prompt")
@@ -172,14 +167,9 @@ class TasksetEnvironment:
         """The sum of the task's rewards for the conversation."""
         import verifiers.v1 as vf  # noqa: PLC0415
 
-        data = self._task.data
+        task, data = self._task, self._task.data
         trace: Any = vf.Trace(
-            task=vf.TraceTask(
-                type=type(self._task).__name__,
-                data=data,
-                key=self._task.key,
-                hash=self._task.hash,
-            ),
+            task=vf.TraceTask(type=type(task).__name__, data=data, key=task.key, hash=task.hash),
             agent=vf.AgentInfo(config=vf.AgentConfig()),
         )
         trace.state = self._state
@@ -188,7 +178,7 @@ class TasksetEnvironment:
             parent = place - 1 if place else None
             trace.nodes.append(vf.MessageNode(parent=parent, message=message, sampled=sampled))
         trace.ok = trace.is_completed = True
-        await self._task.score(trace)
+        await task.score(trace)
         return float(trace.reward)
 
 

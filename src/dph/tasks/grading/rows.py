@@ -16,7 +16,8 @@ from dph.tasks.agreement import warn_of_contradictions
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.sql.prompt import database_file
 from dph.tasks.verifiers import VERIFIERS, make_verifier, verifier_identity
-from dph.tasks.verifiers.code.task import FIELDS, OTHER_FIELDS, CodeTask, parse_task
+from dph.tasks.verifiers.base import refused
+from dph.tasks.verifiers.code.task import FIELDS, OTHER_FIELDS, parse_task
 from dph.tasks.verifiers.code.verifier import MEMORY_MB, CodePair, CodeVerifier, program_of
 from dph.tasks.verifiers.math.verifier import MathPair, MathVerifier
 from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
@@ -49,14 +50,6 @@ class PairRowGrader(Closing, Generic[Pair]):
 
     def _pair(self, row: Mapping[str, Any]) -> Pair | Verdict:
         raise NotImplementedError
-
-
-def _bad_gold(reason: str) -> Verdict:
-    return Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason=reason)
-
-
-def _no_answer(reason: str) -> Verdict:
-    return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason=reason)
 
 
 def _not_text(row: Mapping[str, Any], name: str) -> str:
@@ -106,20 +99,15 @@ class VerifierRowGrader(PairRowGrader[tuple[Problem, str]]):
         each = zip(known, asked, verdicts, strict=True)
         said = ((str(name), pair[1], verdict.outcome) for name, pair, verdict in each if name)
         warn_of_contradictions(self._verifier.name, said)
-        graded = iter(verdicts)
-        return [
-            TimedVerdict(pair, 0.0)
-            if isinstance(pair, Verdict)
-            else TimedVerdict(next(graded), seconds)
-            for pair in found
-        ]
+        graded = iter([TimedVerdict(verdict, seconds) for verdict in verdicts])
+        return [TimedVerdict(p, 0.0) if isinstance(p, Verdict) else next(graded) for p in found]
 
     def _pair(self, row: Mapping[str, Any]) -> tuple[Problem, str] | Verdict:
         if self._gold is not None and row.get(self._gold) is None:
-            return _bad_gold(f"there is no {self._gold}")
+            return refused(Outcome.BAD_GOLD, f"there is no {self._gold}")
         response = row.get("response")
         if not isinstance(response, str):
-            return _no_answer(_not_text(row, "response"))
+            return refused(Outcome.NO_ANSWER, _not_text(row, "response"))
         fields = {
             name: plain_value(value, f"column {name!r}")
             for name, value in row.items()
@@ -128,12 +116,9 @@ class VerifierRowGrader(PairRowGrader[tuple[Problem, str]]):
         if self._gold is not None:
             fields["answer"] = fields[self._gold]
         problem_id, prompt = row.get("problem_id"), row.get("prompt")
-        problem = Problem(
-            problem_id=_NO_ID if problem_id is None else str(problem_id),
-            prompt=tuple(prompt) if isinstance(prompt, list) else str(prompt or ""),
-            answer=fields,
-        )
-        return problem, response
+        name = _NO_ID if problem_id is None else str(problem_id)
+        asked = tuple(prompt) if isinstance(prompt, list) else str(prompt or "")
+        return Problem(problem_id=name, prompt=asked, answer=fields), response
 
 
 class CodeRowGrader(PairRowGrader[CodePair]):
@@ -163,41 +148,30 @@ class CodeRowGrader(PairRowGrader[CodePair]):
         self._tasks = None if problems is None else tasks
         verifier = CodeVerifier(workers=workers, timeout=timeout, memory_mb=memory_mb)
         self.missing = verifier.missing
-        super().__init__(
-            verifier,
-            ("problem_id" if loaded else tests, self._answers),
-            {
-                **verifier_identity(verifier),
-                "answers": self._answers,
-                "problems": problems_fingerprint(loaded) if loaded else "",
-            },
-        )
+        settings = {**verifier_identity(verifier), "answers": self._answers}
+        settings["problems"] = problems_fingerprint(loaded) if loaded else ""
+        super().__init__(verifier, ("problem_id" if loaded else tests, self._answers), settings)
 
     def _pair(self, row: Mapping[str, Any]) -> CodePair | Verdict:
+        problem_id, tests = str(row.get("problem_id")), (*FIELDS, *OTHER_FIELDS)
         try:
-            task = self._task(row)
+            if self._tasks is None:
+                own = {n: row[n] for n in tests if row.get(n) is not None}
+                fields = {n: plain_value(value, f"column {n!r}") for n, value in own.items()}
+                task = parse_task(fields, "the row")
+            elif problem_id in self._tasks:
+                task = self._tasks[problem_id]
+            else:
+                return refused(Outcome.BAD_GOLD, f"there is no problem {problem_id!r}"[:400])
         except DataError as error:
-            return _bad_gold(str(error)[:400])
+            return refused(Outcome.BAD_GOLD, str(error)[:400])
         answer = row.get(self._answers)
         if not isinstance(answer, str):
-            return _no_answer(_not_text(row, self._answers))
+            return refused(Outcome.NO_ANSWER, _not_text(row, self._answers))
         program = answer if self._answers == "program" else program_of(answer, task)
         if program is None or not program.strip():
-            return _no_answer(f"no program in the {self._answers}")
+            return refused(Outcome.NO_ANSWER, f"no program in the {self._answers}")
         return CodePair(task, program)
-
-    def _task(self, row: Mapping[str, Any]) -> CodeTask:
-        if self._tasks is not None:
-            problem_id = str(row.get("problem_id"))
-            if problem_id not in self._tasks:
-                raise DataError(f"there is no problem {problem_id!r}")
-            return self._tasks[problem_id]
-        fields = {
-            name: plain_value(row[name], f"column {name!r}")
-            for name in (*FIELDS, *OTHER_FIELDS)
-            if row.get(name) is not None
-        }
-        return parse_task(fields, "the row")
 
 
 MATH_VERIFIERS = (MathVerifier.name, MathQwenVerifier.name)
@@ -230,9 +204,9 @@ class MathRowGrader(PairRowGrader[MathPair]):
         if isinstance(gold, int | float) and not isinstance(gold, bool):
             gold = str(gold)
         if not isinstance(gold, str) or not gold.strip():
-            return _bad_gold(_not_text(row, "gold"))
+            return refused(Outcome.BAD_GOLD, _not_text(row, "gold"))
         if not isinstance(response, str):
-            return _no_answer(_not_text(row, "response"))
+            return refused(Outcome.NO_ANSWER, _not_text(row, "response"))
         return MathPair(gold, response)
 
 
@@ -286,19 +260,16 @@ class SQLRowGrader(PairRowGrader[SQLPair]):
     def _pair(self, row: Mapping[str, Any]) -> SQLPair | Verdict:
         for name in ("db_id", "gold_sql"):
             if not isinstance(row.get(name), str) or not row[name]:
-                return _bad_gold(_not_text(row, name))
+                return refused(Outcome.BAD_GOLD, _not_text(row, name))
         answer = row.get(self._answers)
         if not isinstance(answer, str):
-            return _no_answer(_not_text(row, self._answers))
+            return refused(Outcome.NO_ANSWER, _not_text(row, self._answers))
         database, gold = database_path(row["db_id"]), row["gold_sql"]
         if self._answers == "pred_sql":
             return SQLPair(database, gold, answer, whole=True)
         if found := extract_sql(answer):
             return SQLPair(database, gold, found.statement)
-        return _no_answer("no SQL in the response")
-
-
-# Grading answers that are at hand, in a notebook say: sequences in, one verdict each out.
+        return refused(Outcome.NO_ANSWER, "no SQL in the response")
 
 
 def grade_sql(
@@ -341,13 +312,11 @@ def grade_sql(
     if isinstance(databases, str | Path):
         files = [_database(databases)] * len(golds)
     else:
-        known = {each: _database(each) for each in databases}
-        files = [known[each] for each in databases]
+        known = {place: _database(place) for place in databases}
+        files = [known[place] for place in databases]
     _require_same_length(predictions=predictions, golds=golds, databases=files)
-    pairs = [
-        SQLPair(file, gold, predicted, whole=True)
-        for file, gold, predicted in zip(files, golds, predictions, strict=True)
-    ]
+    each = zip(files, golds, predictions, strict=True)
+    pairs = [SQLPair(file, gold, predicted, whole=True) for file, gold, predicted in each]
     with SQLVerifier(rule=rule, workers=workers, timeout=timeout) as verifier:
         return [judged.verdict for judged in verifier.judge(pairs)]
 
@@ -385,7 +354,9 @@ def grade_math(
             range.
         VerifierError: a worker failed; not: an answer did.
     """
-    texts = golds if isinstance(golds, str) else [_gold_text(gold) for gold in golds]
+    texts: Any = golds
+    if not isinstance(golds, str):
+        texts = [str(g) if isinstance(g, Real) and not isinstance(g, bool) else g for g in golds]
     _require_texts(responses=responses, golds=texts)
     _require_same_length(responses=responses, golds=texts)
     problems = [
@@ -434,10 +405,6 @@ def grade_code(
     ]
     with CodeVerifier(workers=workers, timeout=timeout, memory_mb=memory_mb) as verifier:
         return [judged.verdict for judged in verifier.judge(pairs)]
-
-
-def _gold_text(gold: Any) -> Any:
-    return str(gold) if isinstance(gold, Real) and not isinstance(gold, bool) else gold
 
 
 def _require_texts(**arguments: Sequence[str]) -> None:

@@ -32,6 +32,9 @@ Columns = Mapping[str, tuple[pa.DataType | None, Sequence[Any]]]
 """New columns by name: their type (None: that of the values) and one value for each row."""
 
 
+_NO_TABLE = "the rows do not fit into one table ({}); write to a .jsonl file instead"
+
+
 def parts_directory(target: Path) -> Path:
     return target.with_name(f".{target.name}.parts")
 
@@ -115,9 +118,7 @@ def _join_tables(parts: Sequence[Path], target: Path) -> None:
     try:
         schema = pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException as error:
-        raise DataError(
-            f"the rows do not fit into one table ({error}); write to a .jsonl file instead"
-        ) from error
+        raise DataError(_NO_TABLE.format(error)) from error
     with pq.ParquetWriter(target, schema, compression="zstd") as writer:
         for part in parts:
             table = pq.read_table(part)
@@ -135,9 +136,7 @@ def _with_columns(chunk: Chunk, columns: Columns) -> pa.Table:
         if table is None:
             table = pa.table({name: [row.get(name) for row in chunk.rows] for name in names})
     except (pa.ArrowException, UnicodeEncodeError) as error:
-        raise DataError(
-            f"the rows do not fit into one table ({error}); write to a .jsonl file instead"
-        ) from error
+        raise DataError(_NO_TABLE.format(error)) from error
     for name, (kind, values) in columns.items():
         table = table.append_column(name, pa.array(values, kind))
     return table
@@ -169,16 +168,13 @@ class RowGrader(Protocol):
     @property
     def required(self) -> tuple[str, ...]:
         """The columns that every file must have."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """Inputs that decide the verdicts: a job with other settings is another job."""
-        ...
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
         """One verdict for each row, in order, with the seconds it took."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,11 +198,8 @@ class GradeSummary:
     @property
     def ungradable_outcomes(self) -> dict[Outcome, int]:
         """Number of rows that could not be graded, by outcome."""
-        return {
-            each: self.outcomes[each]
-            for each in Outcome
-            if each in UNGRADED and self.outcomes[each]
-        }
+        found = self.outcomes
+        return {each: found[each] for each in Outcome if each in UNGRADED and found[each]}
 
     @property
     def rows_per_second(self) -> float | None:
@@ -254,23 +247,20 @@ def grade_file(
         parts = Parts(parts_directory(target), job=job, suffix=suffix, earlier=earlier)
         tally = _Tally()
         chunks = _unjudged(source, read_chunks(source, chunk_rows), replace=replace)
-        for index, (rows, graded) in enumerate(
-            _chunks(chunks, parts, partial(_grade_chunk, grader, columns))
-        ):
+        done = _chunks(chunks, parts, partial(_grade_chunk, grader, columns))
+        for index, (rows, graded) in enumerate(done):
             tally.add(parts.path(index), rows, graded)
             on_progress(rows)
         with atomic_file(target) as temporary:
-            done = [parts.path(index) for index in range(tally.parts)]
+            paths = [parts.path(index) for index in range(tally.parts)]
             names = [name for name in column_names(source) if name not in ADDED]
             names += [name for name in columns if name not in names]
-            join_parts(done, temporary, name=target.name, columns=[*names, *ADDED])
+            join_parts(paths, temporary, name=target.name, columns=[*names, *ADDED])
         parts.remove()
     return tally.summary(time.monotonic() - started)
 
 
 class _Tally:
-    """Counts what the parts hold."""
-
     def __init__(self) -> None:
         self.parts = self._rows = self._graded = 0
         self._reward = 0.0
@@ -342,27 +332,22 @@ def _grade_chunk(
     of = columns.items()
     rows = [{**row, **{name: row.get(column) for name, column in of}} for row in chunk.rows]
     graded = grader.grade_rows(rows) if rows else []
+    table = chunk.table
     named = {
-        name: (
-            None if chunk.table is None else chunk.table.schema.field(column).type,
-            [row[name] for row in rows],
-        )
+        name: (None if table is None else table.schema.field(column).type, [r[name] for r in rows])
         for name, column in of
         if not any(name in row for row in chunk.rows)
     }
-    with parts.writing(index) as path:
-        write_part(path, chunk, {**named, **_columns(graded)})
-
-
-def _columns(graded: Sequence[TimedVerdict]) -> Columns:
     # Half of a surrogate pair, which cannot be stored, is escaped.
     reasons = [row.verdict.reason.encode("utf-8", "backslashreplace").decode() for row in graded]
-    return {
+    added: Columns = {
         "reward": (pa.float64(), [row.verdict.reward for row in graded]),
         "outcome": (pa.string(), [str(row.verdict.outcome) for row in graded]),
         "reason": (pa.string(), reasons),
         "seconds": (pa.float64(), [row.seconds for row in graded]),
     }
+    with parts.writing(index) as path:
+        write_part(path, chunk, {**named, **added})
 
 
 def _check(

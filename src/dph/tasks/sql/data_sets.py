@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from dph._base.files import read_json
 from dph._base.files.rows import read_rows
-from dph._processes.workers.handler import TellStage
-from dph._processes.workers.pool import PoolOwner, Reply, WorkerPool, how_it_ended
+from dph._processes.workers.handler import Handler, TellStage
+from dph._processes.workers.pool import PoolOwner, WorkerPool, how_it_ended
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.tasks.sql.prompt import SQLPrompts, database_file
@@ -79,8 +79,7 @@ def first_that_exists(
     directory: Path, names: tuple[str, ...], *, test: Callable[[Path], bool] = Path.is_file
 ) -> Path | None:
     """The first of ``names`` in ``directory`` that is there."""
-    found: Iterator[Path] = (directory / name for name in names if test(directory / name))
-    return next(found, None)
+    return next((directory / name for name in names if test(directory / name)), None)
 
 
 def require_layout(directory: Path, names: tuple[str, ...], what: str) -> Path:
@@ -112,16 +111,11 @@ def _question(row: Mapping[str, Any], place: str, question_id: str, gold: str) -
     )
 
 
-# Spider 1.0 (Yu et al. 2018, arXiv:1809.08887) from its official files or from parquet.
-#
-# Official: ``train_spider.json``, ``train_others.json``, ``dev.json``, ``tables.json`` and the
-# directory ``database/``. Parquet: ``train.parquet``, ``dev.parquet`` (``id``, ``db_id``,
-# ``question``, ``gold_sql``).
+# Files of Spider 1.0 (Yu et al. 2018, arXiv:1809.08887). Official: ``train_spider.json``,
+# ``train_others.json``, ``dev.json``, ``tables.json`` and the directory ``database/``. Parquet:
+# ``train.parquet``, ``dev.parquet`` (``id``, ``db_id``, ``question``, ``gold_sql``).
 
-_SPIDER = {
-    "train": ("train_spider.json", "train.parquet"),
-    "dev": ("dev.json", "dev.parquet"),
-}
+_SPIDER = {"train": ("train_spider.json", "train.parquet"), "dev": ("dev.json", "dev.parquet")}
 SPIDER_SPLITS = tuple(_SPIDER)
 
 
@@ -145,20 +139,16 @@ def load_spider(directory: Path, split: str) -> SQLSplit:
         questions += to_questions(
             others, prefix=prefix, gold_field="query", number_field="id", start=len(questions)
         )
-    return SQLSplit(
-        questions=questions,
-        databases=first_that_exists(directory, ("database",), test=Path.is_dir),
-        tables=first_that_exists(directory, ("tables.json",)),
-    )
+    databases = first_that_exists(directory, ("database",), test=Path.is_dir)
+    tables = first_that_exists(directory, ("tables.json",))
+    return SQLSplit(questions=questions, databases=databases, tables=tables)
 
 
-# BIRD (Li et al. 2023, arXiv:2305.03111).
-#
-# Official: ``train.json``, ``dev.json`` or ``mini_dev_sqlite.json`` (question, evidence, db_id,
-# SQL, and where there are any question_id and difficulty), ``train_tables.json`` or
-# ``dev_tables.json``, ``train_databases/`` or ``dev_databases/``.
-# Parquet: ``dev.parquet``, ``mini_dev.parquet`` (gold_sql for SQL), and ``dev_schema.parquet``, one
-# row a column, for prompts where the databases are not at hand.
+# Files of BIRD (Li et al. 2023, arXiv:2305.03111). Official: ``train.json``, ``dev.json`` or
+# ``mini_dev_sqlite.json`` (question, evidence, db_id, SQL, and where there are any question_id and
+# difficulty), ``train_tables.json`` or ``dev_tables.json``, ``train_databases/`` or
+# ``dev_databases/``. Parquet: ``dev.parquet``, ``mini_dev.parquet`` (gold_sql for SQL), and
+# ``dev_schema.parquet``, one row a column, for prompts where the databases are not at hand.
 
 _BIRD_SCHEMAS = ("dev_tables.json", "dev_schema.parquet")
 _BIRD = {  # files of the questions, the directory of databases, files of the schemas
@@ -181,10 +171,9 @@ def load_bird(directory: Path, split: str) -> SQLSplit:
         raise SettingsError(f"BIRD's splits are {', '.join(BIRD_SPLITS)}, got {split!r}")
     files, databases, tables = _BIRD[split]
     file = require_layout(directory, files, f"questions of BIRD's {split} set")
+    prefix, number = f"bird-{split}", "question_id"
     return SQLSplit(
-        questions=to_questions(
-            file, prefix=f"bird-{split}", gold_field="SQL", number_field="question_id"
-        ),
+        questions=to_questions(file, prefix=prefix, gold_field="SQL", number_field=number),
         databases=first_that_exists(directory, (databases,), test=Path.is_dir),
         tables=first_that_exists(directory, tables),
     )
@@ -248,8 +237,6 @@ def schemas_of(tables: Path | None) -> dict[str, Schema]:
     return read_schema_rows(tables) if tables.suffix == ".parquet" else read_tables(tables)
 
 
-# Which gold queries can tell a right answer from an empty one.
-#
 # A gold result without rows, or with nothing but NULL and 0, is matched by a great many wrong
 # queries (a filter on a value that does not exist will do), so training on it rewards them.
 
@@ -297,20 +284,22 @@ class GoldChecker(PoolOwner):
         checks: list[GoldCheck] = []
         for start in range(0, len(questions), _AT_ONCE):
             asked = questions[start : start + _AT_ONCE]
-            replies = self._pool.run(
-                [
-                    {"database": str(self._databases / database_file(q.db_id)), "sql": q.gold_sql}
-                    for q in asked
-                ]
-            )
-            checks += [_check(*pair) for pair in zip(replies, asked, strict=True)]
+            files = [str(self._databases / database_file(q.db_id)) for q in asked]
+            pairs = zip(files, asked, strict=True)
+            replies = self._pool.run([{"database": file, "sql": q.gold_sql} for file, q in pairs])
+            for reply, question in zip(replies, asked, strict=True):
+                match how_it_ended(reply, verifier="gold check", subject=question.gold_sql):
+                    case None:
+                        checks.append(GoldCheck(GoldState(reply.value[0]), reply.value[1]))
+                    case Outcome.TIMED_OUT:
+                        checks.append(GoldCheck(GoldState.TIMED_OUT, reply.reason))
+                    case _:
+                        checks.append(GoldCheck(GoldState.FAILED, reply.reason))
             on_done(len(replies))
         return checks
 
 
-def make_gold_runner(
-    options: Mapping[str, Any],
-) -> Callable[[Mapping[str, str], TellStage], list[str]]:
+def make_gold_runner(options: Mapping[str, Any]) -> Handler:
     """The worker's handler; ``options`` are the fields of SQLLimits."""
     limits = SQLLimits(**options)
     limit_memory(limits)
@@ -339,16 +328,6 @@ def state_of(rows: Sequence[tuple[Any, ...]]) -> GoldState:
     if all(value is None or value == 0 for row in rows for value in row):
         return GoldState.NULL_OR_ZERO
     return GoldState.TELLING
-
-
-def _check(reply: Reply, question: SQLQuestion) -> GoldCheck:
-    match how_it_ended(reply, verifier="gold check", subject=question.gold_sql):
-        case None:
-            return GoldCheck(GoldState(reply.value[0]), reply.value[1])
-        case Outcome.TIMED_OUT:
-            return GoldCheck(GoldState.TIMED_OUT, reply.reason)
-        case _:
-            return GoldCheck(GoldState.FAILED, reply.reason)
 
 
 @dataclass(frozen=True, slots=True)

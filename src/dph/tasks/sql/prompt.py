@@ -5,7 +5,6 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nsmallest
 from math import log
@@ -16,11 +15,9 @@ from dph.errors import DataError
 from dph.tasks.sql.schema import Examples, Schema, read_schema, schema_text
 from dph.tasks.verifiers.sql.executor import database_uri
 
-# Example values for a prompt: the first of each column, and those that the question speaks of.
-#
-# **Source**: the prompts of OmniSQL (arXiv:2503.02240), which the paper's follow. Texts of the
-# database are ranked by BM25 for every run of words of the question, and those of which more than
-# 85% stand in the question are shown before the first two values of a column.
+# **Source** of the example values: the prompts of OmniSQL (arXiv:2503.02240), which the paper's
+# follow. Texts of the database are ranked by BM25 for every run of words of the question, and those
+# of which more than 85% stand in the question are shown before the first two values of a column.
 
 _LONGEST_TEXT = 40
 _FIRST_VALUES = 2
@@ -31,15 +28,6 @@ VALUES_PER_COLUMN = 200_000
 """Distinct values of a column that are searched; bounds the memory of a very large database."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredText:
-    """A text of the database and the column it is in."""
-
-    table: str
-    column: str
-    text: str
-
-
 class ExampleValues:
     """The example values of one database. The file is read once, and only read."""
 
@@ -47,7 +35,8 @@ class ExampleValues:
         if not database.is_file():
             raise DataError(f"there is no database {database}")
         self._first: dict[tuple[str, str], list[Any]] = {}
-        self._texts: list[StoredText] = []
+        self._texts: list[tuple[str, str, str]] = []
+        """Table, column and text."""
         keys: list[str] = []
         try:
             with closing(sqlite3.connect(database_uri(database), uri=True)) as connection:
@@ -58,22 +47,14 @@ class ExampleValues:
                         continue
                     for number, text in enumerate(_texts(connection, table, column)):
                         if 0 < len(text) <= _LONGEST_TEXT:
-                            self._texts.append(StoredText(table, column, text))
+                            self._texts.append((table, column, text))
                             keys.append(f"{table}-**-{column}-**-{number}")
         except sqlite3.Error as error:
             raise DataError(f"cannot read the database {database}: {error}") from error
-        self._index = BM25([stored.text for stored in self._texts], keys)
+        self._index = BM25([text for _, _, text in self._texts], keys)
 
     def of(self, question: str) -> Examples:
         """Example values by table and column, those that ``question`` names first."""
-        found: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
-        for stored in self._named_in(question):
-            found[stored.table.lower(), stored.column.lower()].append(stored.text)
-        for column, values in self._first.items():
-            found[column] += values
-        return found
-
-    def _named_in(self, question: str) -> Sequence[StoredText]:
         hits = dict.fromkeys(
             document
             for query in queries(question)
@@ -81,12 +62,18 @@ class ExampleValues:
         )
         ranked = []
         for place, document in enumerate(hits):
-            text = self._texts[document].text
+            _, _, text = self._texts[document]
             overlap = overlap_share(text, question)
             if overlap > _LEAST_OVERLAP:
                 ranked.append((overlap, len(text), place, document))
         ranked.sort(reverse=True)
-        return [self._texts[document] for *_, document in ranked[:_HITS_SHOWN]]
+        found: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+        for *_, document in ranked[:_HITS_SHOWN]:
+            table, column, text = self._texts[document]
+            found[table.lower(), column.lower()].append(text)
+        for key, values in self._first.items():
+            found[key] += values
+        return found
 
 
 def overlap_share(text: str, question: str) -> float:
@@ -221,8 +208,7 @@ def database_file(db_id: str) -> str:
     return f"{db_id}/{db_id}.sqlite"
 
 
-# Search for texts: BM25, ranked as Lucene ranks them, over English word stems, so that "singers"
-# finds "singer".
+# Texts are searched by English word stems, so that "singers" finds "singer".
 #
 # **Source**: Porter (1980), An algorithm for suffix stripping, Program 14(3), with the two later
 # changes by its author that search engines use (bli -> ble for abli -> able, and logi -> log).
@@ -255,11 +241,19 @@ def stem(word: str) -> str:
     """
     if len(word) <= 2:
         return word
-    word = _past_and_ing(_plural(word))
+    for suffix, replacement in (("sses", "ss"), ("ies", "i"), ("ss", "ss"), ("s", "")):
+        if word.endswith(suffix):
+            word = word.removesuffix(suffix) + replacement
+            break
+    word = _past_and_ing(word)
     if word.endswith("y") and "v" in _shape(word[:-1]):
         word = word[:-1] + "i"
-    word = _replace(_replace(word, _STEP_2), _STEP_3)
-    return _final_letters(_strip(word))
+    word = _strip(_replace(_replace(word, _STEP_2), _STEP_3))
+    if word.endswith("e"):
+        rest = word[:-1]
+        if _measure(rest) > 1 or (_measure(rest) == 1 and not _ends_short(rest)):
+            word = rest
+    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
 def _shape(word: str) -> str:
@@ -278,13 +272,6 @@ def _measure(word: str) -> int:
 def _ends_short(word: str) -> bool:
     """Consonant, vowel, consonant other than w, x, y: the ending of "hop"."""
     return _shape(word).endswith("cvc") and word[-1] not in "wxy"
-
-
-def _plural(word: str) -> str:
-    for suffix, replacement in (("sses", "ss"), ("ies", "i"), ("ss", "ss"), ("s", "")):
-        if word.endswith(suffix):
-            return word.removesuffix(suffix) + replacement
-    return word
 
 
 def _past_and_ing(word: str) -> str:
@@ -317,14 +304,6 @@ def _strip(word: str) -> str:
             allowed = suffix != "ion" or rest.endswith(("s", "t"))
             return rest if allowed and _measure(rest) > 1 else word
     return word
-
-
-def _final_letters(word: str) -> str:
-    if word.endswith("e"):
-        rest = word[:-1]
-        if _measure(rest) > 1 or (_measure(rest) == 1 and not _ends_short(rest)):
-            word = rest
-    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
 LONGEST_QUERY = 8

@@ -12,11 +12,8 @@ from dph._base.files import read_json
 from dph.errors import DataError
 from dph.tasks.verifiers.sql.executor import database_uri
 
-# Words that must be quoted as names in some SQL dialect.
-#
-# **Source**: the list that the prompts of OmniSQL (arXiv:2503.02240) go by, which the paper's
-# are.
-
+# Words that must be quoted as names in some SQL dialect. **Source**: the list that the prompts of
+# OmniSQL (arXiv:2503.02240) go by, which the paper's are.
 _WORDS = """
 ACCESS ADD AFTER ALL ALTER ANALYZE AND AS ASC AVG BEFORE BEGIN BETWEEN BIGINT BINARY BIT BLOB
 BOOLEAN BOTH BREAK BY CALL CASCADE CASE CAST CHAR CHARACTER CHECK CLOB COLLATE COLUMN COMMENT
@@ -36,7 +33,6 @@ SYSDATE TABLE TERMINATED THEN TIME TIMESTAMP TO TOP TRAILING TRIGGER TRUE UNDO U
 UNKNOWN UNLOCK UPDATE USAGE USER USING VALUE VALUES VARCHAR VARYING VIEW WHEN WHERE WHILE WITH
 WITHIN YEAR ZONE
 """
-
 RESERVED_WORDS = frozenset(_WORDS.split())
 
 
@@ -113,11 +109,8 @@ def read_schema(database: Path) -> Schema:
 def _schema(entry: Mapping[str, Any]) -> Schema:
     columns: Sequence[tuple[int, str]] = entry["column_names_original"]
     names: Sequence[str] = entry["table_names_original"]
-    primary = [
-        index
-        for key in entry["primary_keys"]
-        for index in (key if isinstance(key, list) else [key])
-    ]
+    keys = entry["primary_keys"]
+    primary = [index for key in keys for index in (key if isinstance(key, list) else [key])]
 
     def table(number: int) -> SchemaTable:
         own = [index for index, (owner, _) in enumerate(columns) if owner == number]

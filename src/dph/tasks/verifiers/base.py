@@ -41,7 +41,6 @@ class Verifier(Protocol):
 
         What only changes the speed, such as the number of workers, is left out.
         """
-        ...
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
         """One verdict for each pair, in order.
@@ -50,11 +49,9 @@ class Verifier(Protocol):
             DataError: a problem lacks what the verifier needs.
             VerifierError: the verifier itself broke.
         """
-        ...
 
     def close(self) -> None:
         """Stop the worker processes, if there are any. Closing twice is harmless."""
-        ...
 
 
 def verifier_identity(verifier: Verifier) -> dict[str, Any]:
@@ -80,7 +77,10 @@ class ComparingVerifier(Verifier, Protocol):
 
     def gold_of(self, response: str) -> Gold | None:
         """The gold that an answer makes; None where nothing in it can be taken as one."""
-        ...
+
+
+def refused(outcome: Outcome, reason: str) -> Verdict:
+    return Verdict(outcome=outcome, reward=0.0, reason=reason)
 
 
 Pair = TypeVar("Pair")
@@ -107,16 +107,12 @@ class PooledVerifier(PoolOwner, Generic[Pair]):
     def judge(self, pairs: Sequence[Pair | Verdict]) -> list[TimedVerdict]:
         """A verdict for each pair, in order; one that is there already stays."""
         asked = [pair for pair in pairs if not isinstance(pair, Verdict)]
-        replies = zip(self._replies(asked), asked, strict=True)
-        judged = (
-            TimedVerdict(
-                verdict_of(reply, verifier=self.name, subject=self._subject(pair)), reply.seconds
-            )
-            for reply, pair in replies
-        )
-        return [
-            TimedVerdict(pair, 0.0) if isinstance(pair, Verdict) else next(judged) for pair in pairs
-        ]
+        judged = []
+        for reply, pair in zip(self._replies(asked), asked, strict=True):
+            verdict = verdict_of(reply, verifier=self.name, subject=self._subject(pair))
+            judged.append(TimedVerdict(verdict, reply.seconds))
+        rest = iter(judged)
+        return [TimedVerdict(p, 0.0) if isinstance(p, Verdict) else next(rest) for p in pairs]
 
     def _pair(self, problem: Problem, response: str) -> Pair | Verdict:
         raise NotImplementedError
@@ -152,8 +148,6 @@ class OneAtATime:
         self._verifier.close()
 
 
-# One verdict on a gold for all workers, and a second chance for a gold that ran out of time.
-#
 # A worker runs or reads a gold for itself, because what comes of it stays there. On a busy machine
 # a gold may thus fail in one worker and not in another. Here it is decided what counts:
 #
@@ -250,16 +244,13 @@ class _Call:
     def __init__(self, requests: Sequence[Request], golds: Sequence[Hashable]) -> None:
         self.requests = requests
         self.golds = golds
-        self.replies = [_OPEN] * len(requests)
+        self.replies = [Reply(ReplyKind.FAILED, reason="it was not asked")] * len(requests)
         self.told: set[int] = set()
         """The requests that were told that their gold is bad."""
 
     def late(self) -> list[int]:
         """The requests whose gold failed, and might not fail again."""
         return [index for index, reply in enumerate(self.replies) if _failed_on_gold(reply)]
-
-
-_OPEN = Reply(ReplyKind.FAILED, reason="it was not asked")
 
 
 def _failed_on_gold(reply: Reply) -> bool:

@@ -10,11 +10,9 @@ from typing import Any
 from dph._base.closing import Closing
 from dph.errors import DataError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers.base import Gold
+from dph.tasks.verifiers.base import Gold, refused
 from dph.tasks.verifiers.turn import read_turn
 
-# The number verifier: the last number in the response equals the answer, exactly.
-#
 # Numbers may have a sign, commas between thousands, decimals, an exponent, and a denominator
 # (``3/4``, ``3 / 4``). Units and percent signs are ignored; words, LaTeX and mixed numbers are
 # not understood. The comparison is between rationals, so 0.5 equals 1/2 and 0.33 is not 1/3.
@@ -71,10 +69,6 @@ def _shown(number: Fraction) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
 
 
-def _refused(outcome: Outcome, reason: str) -> Verdict:
-    return Verdict(outcome=outcome, reward=0.0, reason=reason)
-
-
 def _gold(problem: Problem) -> Fraction | None:
     if "answer" not in problem.answer:
         raise DataError(
@@ -117,18 +111,18 @@ class NumberVerifier(_AloneVerifier):
         gold = _gold(problem)
         if gold is None:
             reason = f"the answer {problem.answer['answer']!r} is not a number"[:200]
-            return _refused(Outcome.BAD_GOLD, reason)
+            return refused(Outcome.BAD_GOLD, reason)
         try:
             number = last_number(read_turn(response).answer)
         except NumberTooLongError as error:
-            return _refused(Outcome.OVER_LIMIT, str(error))
+            return refused(Outcome.OVER_LIMIT, str(error))
         except ZeroDivisionError:
-            return _refused(Outcome.INVALID, "the denominator is 0")
+            return refused(Outcome.INVALID, "the denominator is 0")
         if number is None:
-            return _refused(Outcome.NO_ANSWER, "no number in the response")
+            return refused(Outcome.NO_ANSWER, "no number in the response")
         if number == gold:
             return Verdict(outcome=Outcome.CORRECT, reward=1.0)
-        return _refused(Outcome.WRONG, f"{_shown(number)} is not {_shown(gold)}")
+        return refused(Outcome.WRONG, f"{_shown(number)} is not {_shown(gold)}")
 
     def gold_of(self, response: str) -> Gold | None:
         """The last number of an answer."""
@@ -152,10 +146,10 @@ class ExactVerifier(_AloneVerifier):
             )
         given, gold = read_turn(response).answer.strip(), str(problem.answer["answer"]).strip()
         if not given:
-            return _refused(Outcome.NO_ANSWER, "the response is empty")
+            return refused(Outcome.NO_ANSWER, "the response is empty")
         if given == gold:
             return Verdict(outcome=Outcome.CORRECT, reward=1.0)
-        return _refused(Outcome.WRONG, f"{given[:60]!r} is not {gold[:60]!r}")
+        return refused(Outcome.WRONG, f"{given[:60]!r} is not {gold[:60]!r}")
 
     def gold_of(self, response: str) -> Gold | None:
         """The whole answer."""

@@ -24,8 +24,6 @@ from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import PooledVerifier
 
-# The child's side of the function verifier: call the user's function, check what it returns.
-
 _REASON_CHARACTERS = 500
 _ERROR_CHARACTERS = 200
 _TRACEBACK_CHARACTERS = 1500
@@ -40,13 +38,12 @@ class FunctionGrader:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = RewardFunction(function)
 
-    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, float, str]:
+    def __call__(self, request: Mapping[str, Any], _stage: TellStage) -> tuple[str, float, str]:
         """Call the function; the answer is (outcome, reward, reason).
 
         Whatever the function raises is its doing and CRASHED, and so is a value that is no
         verdict: one answer is lost, not the run.
         """
-        del stage
         problem = requested_problem(request)
         try:
             value = self._function(request["response"], problem)
@@ -62,11 +59,8 @@ class FunctionGrader:
 def requested_problem(request: Mapping[str, Any]) -> Problem:
     """The problem of a request, as a user's function gets it."""
     prompt = request["prompt"]
-    return Problem(
-        problem_id=request["problem_id"],
-        prompt=prompt if isinstance(prompt, str) else tuple(prompt),
-        answer=request["answer"],
-    )
+    prompt = prompt if isinstance(prompt, str) else tuple(prompt)
+    return Problem(problem_id=request["problem_id"], prompt=prompt, answer=request["answer"])
 
 
 def as_verdict(value: object) -> Verdict:
@@ -79,7 +73,9 @@ def as_verdict(value: object) -> Verdict:
         if value.outcome is Outcome.CORRECT or value.reason:
             return value
         return replace(value, reason=f"the function returned {value.outcome} without a reason")
-    plain = _plain(value)
+    # Scalars are found by what they have in common, so that no worker has to import numpy.
+    item = getattr(value, "item", None)
+    plain = item() if callable(item) and getattr(value, "ndim", None) == 0 else value
     if not isinstance(plain, Real | Decimal):
         raise TypeError(
             f"it returned {value!r:.80} ({type(value).__name__}); "
@@ -129,13 +125,6 @@ def refuse_while_importing(path: str) -> None:
         )
 
 
-def _plain(value: object) -> object:
-    """A scalar of an array library as the Python value it holds; anything else as it is."""
-    # Found by what they have in common, so that no worker has to import numpy.
-    item = getattr(value, "item", None)
-    return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
-
-
 class FunctionVerifier(PooledVerifier[tuple[Problem, str]]):
     """Calls ``function(response, problem)``, which returns a bool, a number in [0, 1] or a Verdict.
 
@@ -182,14 +171,10 @@ class FunctionVerifier(PooledVerifier[tuple[Problem, str]]):
             workers=workers,
             timeout=timeout,
         )
-        if reason := self._pool.start():
-            self.close()
-            raise SettingsError(f"the verifier {path!r} cannot be used: {reason}")
+        self._pool.start(f"the verifier {path!r}")
         self.source = source_file(path.partition(":")[0], directories)
-        self.settings: Mapping[str, Any] = {
-            "timeout": float(timeout),
-            "source": self.source.name if self.source else "",
-        }
+        source = self.source.name if self.source else ""
+        self.settings: Mapping[str, Any] = {"timeout": float(timeout), "source": source}
         # Verdicts of an earlier version of the function must not pass for those of this one.
         fingerprint = source_fingerprint(path.partition(":")[0], directories)
         self.version = f"{self.version} {fingerprint}".rstrip()
@@ -218,9 +203,8 @@ def request_of(problem: Problem, response: str) -> dict[str, Any]:
     }
 
 
-# Signatures of reward functions: dph's own, and those that TRL, verl and verifiers call.
-#
-# A function is recognised by the names of its parameters, and called as its own trainer calls it:
+# A reward function is recognised by the names of its parameters, and called as its own trainer
+# calls it:
 #
 # - ``function(response, problem)``: dph;
 # - ``function(completions, prompts, **columns)``, a reward for each completion: TRL;
@@ -290,7 +274,10 @@ class RewardFunction:
             case Signature.DPH:
                 return _result(self._function(response, problem))
             case Signature.VERL:
-                value = self._call(_verl_arguments(response, problem))
+                answer = problem.answer
+                gold = next((answer[n] for n in _GOLD_NAMES if n in answer), dict(answer))
+                given = {"data_source": "", "extra_info": {}, **answer, "ground_truth": gold}
+                value = self._call({**given, "solution_str": response})
                 return value["score"] if isinstance(value, Mapping) else value
             case Signature.TRL:
                 return self.batch([response], problem)[0]
@@ -363,21 +350,8 @@ class RewardFunction:
                 f"the function ({self.signature}) needs {', '.join(missing)}; "
                 f"given are {', '.join(sorted(given))}"
             )
-        return _result(
-            self._function(**{k: v for k, v in given.items() if any_name or k in parameters})
-        )
-
-
-def _verl_arguments(response: str, problem: Problem) -> dict[str, Any]:
-    answer = problem.answer
-    gold = next((answer[name] for name in _GOLD_NAMES if name in answer), dict(answer))
-    return {
-        "data_source": "",
-        "extra_info": {},
-        **answer,
-        "ground_truth": gold,
-        "solution_str": response,
-    }
+        taken = {k: v for k, v in given.items() if any_name or k in parameters}
+        return _result(self._function(**taken))
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
@@ -388,8 +362,8 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
 
 
 def _result(value: Any) -> Any:
-    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
+    return asyncio.run(awaited(value)) if inspect.isawaitable(value) else value
 
 
-async def _awaited(value: Any) -> Any:
+async def awaited(value: Any) -> Any:
     return await value

@@ -228,6 +228,5 @@ def make_verifier(
         return made
     if unknown := unknown_verifier(name):
         raise SettingsError(unknown)
-    return FunctionVerifier(
-        name, directories=[Path(each) for each in modules], workers=workers, timeout=timeout
-    )
+    directories = [Path(each) for each in modules]
+    return FunctionVerifier(name, directories=directories, workers=workers, timeout=timeout)

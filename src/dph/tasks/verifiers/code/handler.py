@@ -10,22 +10,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from dph._processes.sandbox.program import NOT_LOADED
-from dph._processes.sandbox.supervisor import (
-    JudgeReply,
-    ProcessLimits,
-    Sandbox,
-    ScriptEnd,
-    StepLimits,
-)
+from dph._processes.sandbox.supervisor import ProcessLimits, Sandbox, ScriptEnd, StepLimits
 from dph._processes.workers.handler import TellStage
 from dph.errors import SettingsError
 from dph.records import Outcome
 
-# Whether a program printed what it should.
-#
-# As LiveCodeBench does it: the texts are stripped and cut into lines, each line is stripped, and
-# a line is right if it is equal, or if its words are the same numbers, compared exactly: 1.0 for
-# 1, not 0.3333 for 1/3. The number of lines must be the same.
+# Outputs are compared as LiveCodeBench does it: the texts are stripped and cut into lines, each
+# line is stripped, and a line is right if it is equal, or if its words are the same numbers,
+# compared exactly: 1.0 for 1, not 0.3333 for 1/3. The number of lines must be the same.
 
 _LONGEST_NUMBER = 1000
 
@@ -98,10 +90,7 @@ class CodeGrader:
         self._sandbox = make_sandbox(())
         self._sandboxes: dict[tuple[str, ...], Sandbox] = {(): self._sandbox}
         self._limits = limits
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        return self._sandbox.missing
+        self.missing = self._sandbox.missing
 
     def __call__(self, request: Mapping[str, Any], stage: TellStage) -> Any:
         """Grade one program: (outcome, reward, reason)."""
@@ -119,7 +108,17 @@ class CodeGrader:
             self._limits,
             solution={"source": task["same_as"], **around} if task["same_as"] else None,
         )
-        return _verdict_of(judged, self._limits)
+        if judged.outcome is not None:
+            return judged.outcome, float(judged.outcome is Outcome.CORRECT), judged.reason
+        if judged.stage == "setup":
+            how = "took too long" if judged.late else "died"
+            return Outcome.BAD_GOLD, 0.0, f"the setup {how}"
+        where = "while it was loaded" if judged.stage == "load" else "in a test"
+        if judged.late:
+            limits = f"over {self._limits.each:g} s, or {self._limits.in_all:g} s in all"
+            return Outcome.TIMED_OUT, 0.0, f"killed {where}: {limits}"
+        # The judge died over what the program gave it: too deep, too large.
+        return Outcome.WRONG, 0.0, f"its values ended the tests {where}"
 
     def run(self, program: str, stdin: str) -> ScriptEnd:
         empty: Mapping[str, Any] = {"prefix": "", "setup": "", "tests": (), "same_as": ""}
@@ -154,7 +153,7 @@ class CodeGrader:
                 outcome, reason = failed
                 return outcome, 0.0, f"test {number} of {total}: {reason}"
             if left <= 0 and number < total:
-                return _late(f"all tests took over {self._limits.in_all:g} s")
+                return Outcome.TIMED_OUT, 0.0, f"all tests took over {self._limits.in_all:g} s"
         return Outcome.CORRECT, 1.0, ""
 
 
@@ -201,19 +200,3 @@ def _script_failure(ended: ScriptEnd, expected: str, seconds: float) -> tuple[Ou
 
 _OUT_OF_TIME = (-24, -9)
 """SIGXCPU, or the kernel's SIGKILL after it."""
-
-
-def _verdict_of(judged: JudgeReply, limits: StepLimits) -> Answer:
-    if judged.outcome is not None:
-        return judged.outcome, float(judged.outcome is Outcome.CORRECT), judged.reason
-    if judged.stage == "setup":
-        return Outcome.BAD_GOLD, 0.0, f"the setup {'took too long' if judged.late else 'died'}"
-    where = "while it was loaded" if judged.stage == "load" else "in a test"
-    if judged.late:
-        return _late(f"killed {where}: over {limits.each:g} s, or {limits.in_all:g} s in all")
-    # The judge died over what the program gave it: too deep, too large.
-    return Outcome.WRONG, 0.0, f"its values ended the tests {where}"
-
-
-def _late(reason: str) -> Answer:
-    return Outcome.TIMED_OUT, 0.0, reason

@@ -23,9 +23,7 @@ from dph.errors import DataError
 from dph.tasks.verifiers.sql.extraction import answer_spans
 from dph.tasks.verifiers.turn import fenced_blocks, read_turn, without_quoted
 
-# Finding the program in a response.
-#
-# The first of these that is there:
+# The program of a response is the first of these that is there:
 #
 # 1. the last block fenced by ``` or ~~~ that defines the entry point, if there is one;
 # 2. the last block marked ``python`` (``py``, ``Python3``, ``{python}``), else the last block
@@ -83,9 +81,8 @@ def extract_program(response: str, *, entry_point: str = "", prefix: bool = Fals
 
 def _reads_like_python(response: str, prefix: bool) -> bool:
     first = next((line for line in response.splitlines() if line.strip()), "")
-    return (prefix and first.startswith((" ", "\t", "return "))) or bool(
-        _STATEMENT.search(response)
-    )
+    continues = prefix and first.startswith((" ", "\t", "return "))
+    return continues or _STATEMENT.search(response) is not None
 
 
 FIELDS = ("tests", "cases")
@@ -93,6 +90,7 @@ FIELDS = ("tests", "cases")
 _TEXT_FIELDS = ("entry_point", "setup", "prefix", "same_as")
 OTHER_FIELDS = (*_TEXT_FIELDS, "inputs")
 _STDIO, _CALL = frozenset({"stdin", "stdout"}), frozenset({"args", "returns"})
+_RESULTS = ("stdout", "returns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,14 +112,17 @@ class CodeTask:
 
 def parse_task(answer: Mapping[str, Any], where: str) -> CodeTask:
     """The tests of a problem's answer; ``where`` names it in messages."""
-    cases = _cases(_parsed(answer.get("cases")), where)
+    cases = _cases(answer, where)
     tests = _tests(answer.get("tests"), where)
     texts = {name: _text(answer, name, where) for name in _TEXT_FIELDS}
     if texts["same_as"]:
-        tests, cases = (
-            [],
-            _without_results(cases, _inputs(_parsed(answer.get("inputs")), where), where),
-        )
+        inputs = _inputs(answer, where)
+        if not inputs and not cases:
+            raise DataError(
+                f"{where}: needs 'inputs' or 'cases' to compare programs on, and has neither"
+            )
+        unanswered = ({k: case[k] for k in case if k not in _RESULTS} for case in cases)
+        tests, cases = [], inputs or list(unanswered)
     scripts = [case for case in cases if "stdin" in case]
     calls = [{"kwargs": {}, **case} for case in cases if "args" in case]
     if not (tests or cases):
@@ -151,7 +152,8 @@ def _tests(value: Any, where: str) -> list[str]:
     raise DataError(f"{where}: 'tests' is Python, a text or a list of texts, got {value!r:.80}")
 
 
-def _cases(value: Any, where: str) -> list[Mapping[str, Any]]:
+def _cases(answer: Mapping[str, Any], where: str) -> list[Mapping[str, Any]]:
+    value = _parsed(answer.get("cases"))
     if value is None:
         return []
     if isinstance(value, list) and all(map(_is_case, value)):
@@ -162,7 +164,8 @@ def _cases(value: Any, where: str) -> list[Mapping[str, Any]]:
     )
 
 
-def _inputs(value: Any, where: str) -> list[Mapping[str, Any]]:
+def _inputs(answer: Mapping[str, Any], where: str) -> list[Mapping[str, Any]]:
+    value = _parsed(answer.get("inputs"))
     if value is None:
         return []
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
@@ -174,28 +177,14 @@ def _inputs(value: Any, where: str) -> list[Mapping[str, Any]]:
     )
 
 
-def _without_results(
-    cases: list[Mapping[str, Any]], inputs: list[Mapping[str, Any]], where: str
-) -> list[Mapping[str, Any]]:
-    if not inputs and not cases:
-        raise DataError(
-            f"{where}: needs 'inputs' or 'cases' to compare programs on, and has neither"
-        )
-    results = ("stdout", "returns")
-    return inputs or [{k: v for k, v in case.items() if k not in results} for case in cases]
-
-
 def _is_case(case: Any) -> bool:
     if not isinstance(case, dict):
         return False
     keys = set(case)
     if keys == _STDIO:
         return all(isinstance(text, str) for text in case.values())
-    return (
-        keys - {"kwargs"} == _CALL
-        and isinstance(case["args"], list)
-        and isinstance(case.get("kwargs", {}), dict)
-    )
+    is_call = keys - {"kwargs"} == _CALL and isinstance(case["args"], list)
+    return is_call and isinstance(case.get("kwargs", {}), dict)
 
 
 def _parsed(value: Any) -> Any:

@@ -9,12 +9,12 @@ from dph._processes.sandbox.supervisor import ProcessLimits, StepLimits
 from dph._processes.workers.pool import Reply, WorkerPool
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers.base import Gold, PooledVerifier
+from dph.tasks.verifiers.base import Gold, PooledVerifier, refused
 from dph.tasks.verifiers.code.handler import GRACE_SECONDS, IN_ALL
 from dph.tasks.verifiers.code.task import MARK, CodeTask, extract_program, parse_task
 
 MEMORY_MB = 1000
-_NO_PROGRAM = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no program in the response")
+_NO_PROGRAM = refused(Outcome.NO_ANSWER, "no program in the response")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,7 @@ class CodeVerifier(PooledVerifier[CodePair]):
             workers=workers,
             timeout=IN_ALL * timeout + GRACE_SECONDS,
         )
-        if reason := self._pool.start():
-            self.close()
-            raise SettingsError(f"the code verifier cannot be used: {reason}")
+        self._pool.start("the code verifier")
         (reply,) = self._pool.run([{"missing": True}])
         self.missing: tuple[str, ...] = tuple(reply.value)
 

@@ -14,7 +14,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import reasoning_gym
 import sympy
 
-from dph._processes.workers.handler import TellStage, limit_address_space
+from dph._processes.workers.handler import Handler, TellStage, limit_address_space
 from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
 from dph.tasks.verifiers.gym.verifier import MAKING_SECONDS, GymEntry
@@ -57,20 +57,14 @@ class GymGrader:
         except Exception as error:  # noqa: BLE001 - whatever a task's configuration provokes
             return Outcome.BAD_GOLD, 0.0, f"the entry cannot be made: {_short(error)}"
         if made["question"] != request["question"]:
-            return (
-                Outcome.BAD_GOLD,
-                0.0,
-                "this version of reasoning-gym asks a different question as entry "
-                f"{entry.index} of {entry.task}: write the problems again",
-            )
+            asked = f"a different question as entry {entry.index} of {entry.task}"
+            reason = f"this version of reasoning-gym asks {asked}: write the problems again"
+            return Outcome.BAD_GOLD, 0.0, reason
         stage("answer")
         try:
             score = _score(dataset, made, request["answer"])
         except (Exception, SystemExit) as error:  # noqa: BLE001 - some scorers read right ones only
             return Outcome.INVALID, 0.0, f"its scorer cannot read the answer: {_short(error)}"
-        return self._verdict(score, made)
-
-    def _verdict(self, score: float, made: Mapping[str, Any]) -> tuple[str, float, str]:
         if math.isnan(score) or not -_SCORE_TOLERANCE <= score <= 1 + _SCORE_TOLERANCE:
             return Outcome.CRASHED, 0.0, f"its scorer gave {score}; a score lies in [0, 1]"
         reward = min(max(score, 0.0), 1.0)
@@ -104,7 +98,7 @@ def _made_dataset(text: str) -> Any:
         return reasoning_gym.create_dataset(task, seed=seed, size=size, **config)
 
 
-def make_gym_maker(options: Mapping[str, Any]) -> Callable[[str, TellStage], Any]:
+def make_gym_maker(options: Mapping[str, Any]) -> Handler:
     """The handler that makes entries: [question, answer] of a canonical dataset and a number.
 
     It runs in a worker as the grader does: some tasks depend on the order of a set, which is the
@@ -112,8 +106,7 @@ def make_gym_maker(options: Mapping[str, Any]) -> Callable[[str, TellStage], Any
     """
     limit_address_space(options["memory_bytes"])
 
-    def make(request: Any, stage: TellStage) -> Any:
-        del stage
+    def make(request: Any, _stage: TellStage) -> Any:
         _, entry = made_entry(*request)
         answer = entry["answer"]
         return [str(entry["question"]), None if answer is None else str(answer)]
@@ -131,19 +124,16 @@ def evaluate_nothing() -> None:
     """Let no scorer of this process run an answer as Python, for the rest of its life."""
     for name in _REPLACED_EVAL:
         _module(name).__dict__["eval"] = lambda text: ast.literal_eval(text.strip())
-    guarded = _guarded(sympy.parse_expr)
-    sympy.__dict__["parse_expr"] = guarded
-    for name in _REPLACED_PARSER:
-        _module(name).__dict__["parse_expr"] = guarded
+    parse = sympy.parse_expr
 
-
-def _guarded(parse: Callable[..., Any]) -> Callable[..., Any]:
     def parse_expression(text: str, *arguments: Any, **options: Any) -> Any:
         if not _EXPRESSION.fullmatch(text) or _ATTRIBUTE.search(text):
             raise ValueError(f"{text!r:.80} is not an expression")
         return parse(text, *arguments, **options)
 
-    return parse_expression
+    sympy.__dict__["parse_expr"] = parse_expression
+    for name in _REPLACED_PARSER:
+        _module(name).__dict__["parse_expr"] = parse_expression
 
 
 def _module(name: str) -> ModuleType:

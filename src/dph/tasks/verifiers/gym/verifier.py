@@ -39,11 +39,8 @@ def gym_answer(response: str) -> str | None:
     '7'
     """
     response = read_turn(response).answer
-    if elements := _ELEMENT.findall(response):
-        found = elements[-1]
-    else:
-        found = _PHRASE.split(response)[-1]
-    return found.strip() or None
+    found: list[str] = _ELEMENT.findall(response) or _PHRASE.split(response)
+    return found[-1].strip() or None
 
 
 MAKING_SECONDS = 60.0
@@ -74,11 +71,6 @@ class GymEntry:
         """The dataset it is of, as canonical JSON: equal datasets have equal texts."""
         parts = [self.task, dict(self.config), self.seed, self.size]
         return json.dumps(parts, sort_keys=True, separators=(",", ":"))
-
-
-def entry_fields(entry: GymEntry) -> dict[str, Any]:
-    """The fields of a problem that name its entry."""
-    return {f"gym_{name}": value for name, value in asdict(entry).items()}
 
 
 def parse_entry(answer: Mapping[str, Any], place: str) -> GymEntry:
@@ -130,10 +122,8 @@ class GymVerifier(PooledVerifier[_Pair]):
                 f"the threshold of {self.name} must be above 0 and at most 1, got {threshold}"
             )
         self.version = f"1 (reasoning-gym {version('reasoning-gym')})"
-        self.settings: Mapping[str, Any] = {
-            "threshold": float(threshold),
-            "timeout": float(timeout),
-        }
+        settings = {"threshold": float(threshold), "timeout": float(timeout)}
+        self.settings: Mapping[str, Any] = settings
         self._pool = WorkerPool(
             handler="dph.tasks.verifiers.gym.handler:make_gym_grader",
             options={"threshold": float(threshold), "memory_bytes": MEMORY_BYTES},
@@ -147,7 +137,16 @@ class GymVerifier(PooledVerifier[_Pair]):
         return _NO_ANSWER if answer is None else (problem, answer)
 
     def _replies(self, pairs: list[_Pair]) -> list[Reply]:
-        requests = [_request(*pair) for pair in pairs]
+        requests = []
+        for problem, answer in pairs:
+            entry = parse_entry(problem.answer, f"problem {problem.problem_id!r}")
+            question = problem.answer.get("gym_question")
+            if not isinstance(question, str):
+                raise DataError(
+                    f"the reasoning_gym verifier needs gym_question (str) in problem "
+                    f"{problem.problem_id!r}, got {question!r:.80}"
+                )
+            requests.append({"entry": asdict(entry), "question": question, "answer": answer})
         keys = [json.dumps(request["entry"], sort_keys=True) for request in requests]
         return self._pool.run(requests, keys=keys)
 
@@ -159,17 +158,6 @@ def require_gym(who: str) -> None:
     """Refuse to continue without the package."""
     if find_spec("reasoning_gym") is None:
         raise SettingsError(f"{who} needs the package reasoning-gym: {install_command('gym')}")
-
-
-def _request(problem: Problem, answer: str) -> dict[str, Any]:
-    entry = parse_entry(problem.answer, f"problem {problem.problem_id!r}")
-    question = problem.answer.get("gym_question")
-    if not isinstance(question, str):
-        raise DataError(
-            f"the reasoning_gym verifier needs gym_question (str) in problem "
-            f"{problem.problem_id!r}, got {question!r:.80}"
-        )
-    return {"entry": asdict(entry), "question": question, "answer": answer}
 
 
 _AT_ONCE = 64
@@ -237,11 +225,10 @@ class GymMaker(PoolOwner):
                     f"{reply.reason}; its settings are {', '.join(known)}"
                 )
             question, answer = reply.value
-            yield Problem(
-                problem_id=f"{entry.task}-{entry.seed}-{entry.index:05}",
-                prompt=question,
-                answer={"answer": answer, "gym_question": question, **entry_fields(entry)},
-            )
+            name = f"{entry.task}-{entry.seed}-{entry.index:05}"
+            own = {f"gym_{field}": value for field, value in asdict(entry).items()}
+            own = {"answer": answer, "gym_question": question, **own}
+            yield Problem(problem_id=name, prompt=question, answer=own)
 
 
 def require_task(task: str) -> None:
@@ -275,6 +262,5 @@ def parse_config(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _datasets() -> Mapping[str, tuple[Any, Any]]:
-    """The package's classes of datasets and their configurations, by name."""
     found: Mapping[str, tuple[Any, Any]] = import_module("reasoning_gym.factory").DATASETS
     return found

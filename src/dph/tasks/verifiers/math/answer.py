@@ -18,10 +18,8 @@ from enum import Enum, auto
 from fractions import Fraction
 from functools import lru_cache
 
-# One spelling for answers that differ in nothing but LaTeX's looks.
-#
-# What is the same after this is the same answer. It never changes a value: blanks between digits
-# or letters stay (``1 2`` is not 12), so do brackets, signs and units.
+# Answers that are spelled alike in the end are the same. No step changes a value: blanks between
+# digits or letters stay (``1 2`` is not 12), so do brackets, signs and units.
 
 _INVISIBLE = re.compile(
     r"\\(?:left|right|displaystyle|textstyle|limits|nolimits|bigl?|bigr|Bigl?|Bigr)(?![a-zA-Z])"
@@ -214,11 +212,9 @@ def _closing_brace(text: str, inside: int) -> int | None:
     return None
 
 
-# One LaTeX spelling for signs of Unicode, program text, and ways of writing a number.
-#
-# A step by tables before anything else reads an answer. It never changes a value: a sign becomes
-# the command for it, a name of a program's function the LaTeX one, a mixed number or a decimal that
-# repeats its fraction.
+# Signs become LaTeX by tables before anything else reads an answer. That never changes a value: a
+# sign becomes the command for it, a name of a program's function the LaTeX one, a mixed number or a
+# decimal that repeats its fraction.
 
 _LONGEST = 1000
 _COMMANDS = r"""

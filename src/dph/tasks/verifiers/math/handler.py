@@ -40,8 +40,6 @@ from dph.tasks.verifiers.math.number import (
 from dph.tasks.verifiers.math.units import amounts, units_differ, without_unit
 from dph.tasks.verifiers.turn import read_turn
 
-ANSWER_STAGE = "answer"
-
 _LONGEST_TEXT = 50_000
 _DEEPEST = 50
 _CHOICE = re.compile(r"\(?([A-J])\)?(?:[.:)].*)?", re.DOTALL)
@@ -147,13 +145,11 @@ class MathGrader:
             raise _BadGoldError(reason)
         reading = self._golds.get(gold)
         if reading is None:
-            if seconds := request.get("gold_seconds"):
-                stage(GOLD_STAGE, seconds)
-            else:
-                stage(GOLD_STAGE)
+            longer = request.get("gold_seconds")
+            stage(GOLD_STAGE, *([longer] if longer else []))
             reading = read_latex(gold)
             self._golds.put(gold, reading)
-            stage(ANSWER_STAGE)
+            stage("answer")
         return reading
 
 
@@ -195,15 +191,12 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
     equal = _numbers_equal(cleaned, wanted)
     if equal is None:
         equal = _letters_equal(same_spelling(cleaned), same_spelling(wanted))
-    if equal is None and same_in_base(cleaned, wanted):
-        equal = True
-    if equal is None and any(
-        differ(cleaned, wanted) for differ in (units_differ, notations_differ, _set_and_tuple)
-    ):
-        equal = False
-    if equal is None:
+    if equal or (equal is None and same_in_base(cleaned, wanted)):
+        return _CORRECT
+    tests = (units_differ, notations_differ, _set_and_tuple)
+    if equal is None and not any(differ(cleaned, wanted) for differ in tests):
         return None
-    return _CORRECT if equal else _wrong(answer, gold)
+    return _wrong(answer, gold)
 
 
 def _numbers_equal(answer: str, gold: str) -> bool | None:
@@ -230,10 +223,8 @@ def _letters_equal(answer: str, gold: str) -> bool | None:
 
 def _set_and_tuple(answer: str, gold: str) -> bool:
     r"""True if one is ``\{1, 2\}`` and the other ``(1, 2)``, which are the same to math-verify."""
-    return any(
-        _SET.fullmatch(one) and _TUPLE.fullmatch(other)
-        for one, other in ((answer, gold), (gold, answer))
-    )
+    pairs = ((answer, gold), (gold, answer))
+    return any(_SET.fullmatch(one) and _TUPLE.fullmatch(other) for one, other in pairs)
 
 
 def _prose_words(text: str) -> int:
@@ -258,12 +249,10 @@ def _too_large(text: str) -> str:
     return f"nested deeper than {_DEEPEST}" if deepest > _DEEPEST else ""
 
 
-# Answers as sympy expressions, read and compared by the package math-verify.
-#
-# Its time limits, which are signals, are switched off: this runs in a worker that can be killed.
-# Two of its habits are undone: differences below 1e-15 count as none (so that 2^-60 equals 2^-57),
-# and decimals below 1e-6 are all equal. Here expressions also have to agree to a relative 1e-4
-# if a decimal was written; if none was, their difference must be zero to hundreds of digits.
+# The time limits of math-verify, which are signals, are off: this runs in a worker that can be
+# killed. Two of its habits are undone: differences below 1e-15 count as none (so that 2^-60 equals
+# 2^-57), and decimals below 1e-6 are all equal. Here expressions also have to agree to a relative
+# 1e-4 if a decimal was written; if none was, their difference must be zero to hundreds of digits.
 
 _NORMALIZATION = LatexExtractionConfig().normalization_config
 _DIGITS = 30

@@ -164,10 +164,9 @@ def _rational(text: str) -> Fraction:
     return Fraction(text.replace("{,}", "").replace(",", "").rstrip("."))
 
 
-# The exact value of sums, products, fractions, powers, roots and factorials of numbers.
-#
-# Read without sympy and compared exactly, however close or large: 1/2006! is not 1/2004!. What
-# holds a letter, a unit or a function has no value here, nor has a root that is not rational.
+# Sums, powers, roots and the like are read without sympy and compared exactly, however close or
+# large: 1/2006! is not 1/2004!. What holds a letter, a unit or a function has no value here, nor
+# has a root that is not rational.
 
 _LONGEST = 200
 _LARGEST_BITS = 1 << 16
@@ -285,21 +284,23 @@ class _Reader:
                 raise _NoValueError
             return Fraction(comb(int(top), int(bottom)))
         if token == r"\sqrt":
-            return _root(self._group())
+            value = self._group()
+            root = Fraction(isqrt(abs(value.numerator)), isqrt(value.denominator))
+            if root * root != value:
+                raise _NoValueError
+            return root
         if token in _CLOSING:
             self._tokens.append(token)
             return self._group()
         if token[:1].isdigit() or token[:1] == ".":
             number = _bounded(Fraction(token))
-            return self._mixed(number) if self.next == r"\frac" else number
+            if self.next != r"\frac":
+                return number
+            # With any but a proper fraction behind it, it is read in two ways.
+            part = self._single()
+            if number.denominator == 1 and 0 < part < 1 and self.next not in ("^", "!", r"\frac"):
+                return number + part
         raise _NoValueError
-
-    def _mixed(self, whole: Fraction) -> Fraction:
-        r"""A number with a proper fraction behind it; with any other it is read in two ways."""
-        part = self._single()
-        if whole.denominator != 1 or not 0 < part < 1 or self.next in ("^", "!", r"\frac"):
-            raise _NoValueError
-        return whole + part
 
     def _group(self) -> Fraction:
         opening = self._tokens.pop() if self._tokens else ""
@@ -309,15 +310,6 @@ class _Reader:
         if not self._tokens or self._tokens.pop() != _CLOSING[opening]:
             raise _NoValueError
         return value
-
-
-def _root(value: Fraction) -> Fraction:
-    if value < 0:
-        raise _NoValueError
-    root = Fraction(isqrt(value.numerator), isqrt(value.denominator))
-    if root * root != value:
-        raise _NoValueError
-    return root
 
 
 def _bounded(value: Fraction) -> Fraction:

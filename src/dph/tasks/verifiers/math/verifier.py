@@ -13,10 +13,9 @@ from dph.tasks.verifiers.base import Gold, GoldJudge, PooledVerifier
 from dph.tasks.verifiers.math.answer import PHRASES, find_answer
 from dph.tasks.verifiers.turn import read_turn
 
-# What the verifiers ``math`` and ``math_qwen`` share: pairs in, verdicts out.
-#
-# Both need the extra ``dph-rl[math]`` and run in worker processes that are killed when an answer
-# takes too long. A problem's answer has ``answer``, the gold, in LaTeX or plain.
+# ``math`` and ``math_qwen`` need the extra ``dph-rl[math]`` and run in worker processes that are
+# killed when an answer takes too long. A problem's answer has ``answer``, the gold, in LaTeX or
+# plain.
 
 _MEMORY_BYTES = 3_000_000_000
 
@@ -104,12 +103,9 @@ class MathVerifier(PooledMathVerifier):
         lower = [phrase.lower() for phrase in chosen]
         if chosen != PHRASES or not any_expression:
             self.version = f"{self.version} (phrases={lower}, any_expression={any_expression})"
-        super().__init__(
-            handler="dph.tasks.verifiers.math.handler:make_math_grader",
-            options={"phrases": lower, "any_expression": any_expression},
-            workers=workers,
-            timeout=timeout,
-        )
+        handler = "dph.tasks.verifiers.math.handler:make_math_grader"
+        options = {"phrases": lower, "any_expression": any_expression}
+        super().__init__(handler=handler, options=options, workers=workers, timeout=timeout)
 
     def gold_of(self, response: str) -> Gold | None:
         """The boxes, or the text after a phrase; other expressions are not compared."""

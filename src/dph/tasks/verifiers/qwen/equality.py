@@ -15,15 +15,13 @@ from typing import Any
 import sympy
 from sympy.parsing.latex import parse_latex
 
-from dph._processes.workers.handler import TellStage, limit_address_space
+from dph._processes.workers.handler import Handler, TellStage, limit_address_space
 from dph.records import Outcome
 from dph.tasks.verifiers.qwen.verifier import qwen_answer
 
-# Symbolic equality as the Qwen2.5-Math evaluation tool has it: parse as LaTeX, try six tests.
-#
-# The parser stops without a word at the first thing it does not know (``1,2`` is 1): one more
-# reason not to train with this verifier. Where the tool would hand text to ``eval``, a walk over
-# the syntax tree takes its place; the LaTeX parser understands nearly all before it.
+# The parser of LaTeX stops without a word at the first thing it does not know (``1,2`` is 1): one
+# more reason not to train with this verifier. Where the tool would hand text to ``eval``, a walk
+# over the syntax tree takes its place; the LaTeX parser understands nearly all before it.
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -33,12 +31,11 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Pow: operator.pow,
 }
 _CONSTANTS = {"pi": sympy.pi, "E": sympy.E, "I": sympy.I, "oo": sympy.oo}
-_RELATIVE_TOLERANCE = 1e-4
 
 
 def is_close(one: float, other: float) -> bool:
     """Within 1e-4 of the larger, the tool's tolerance for numbers."""
-    return math.isclose(one, other, rel_tol=_RELATIVE_TOLERANCE)
+    return math.isclose(one, other, rel_tol=1e-4)
 
 
 def symbolically_equal(answer: str, gold: str) -> bool:
@@ -106,7 +103,6 @@ def _build(node: ast.expr) -> Any:
     raise ValueError(f"{ast.dump(node)[:100]} is not plain arithmetic")
 
 
-_CHOICES = ("A", "B", "C", "D", "E")
 _CHOICE = re.compile(r"\b[ABCDE]\b")
 _BRACKETED = re.compile(r"[(\[].+[)\]]")
 _BRACED_LIST = re.compile(r"\{.*,.*\}")
@@ -122,18 +118,17 @@ def qwen_equal(answer: str, gold: str) -> bool:
     """
     if answer.strip().lower() == gold.strip().lower():
         return True
-    if gold in _CHOICES and _choice(answer) == gold:
-        return True
+    if gold in ("A", "B", "C", "D", "E"):
+        letters = _CHOICE.findall(answer.upper()) or [answer.strip().strip(".")]
+        if letters[-1] == gold:
+            return True
     numbers = _number(answer), _number(gold)
     if numbers[0] is not None and numbers[1] is not None:
         readings = (numbers[1] / 100, numbers[1], numbers[1] * 100)
         return any(is_close(numbers[0], reading) for reading in readings)
     if not answer:
         return False
-    return _texts_equal(answer.strip(), gold.strip())
-
-
-def _texts_equal(answer: str, gold: str) -> bool:
+    answer, gold = answer.strip(), gold.strip()
     if "pmatrix" in answer and "pmatrix" not in gold:
         # ``{1,2}`` becomes a column; the tool writes a single backslash between its rows.
         columns = (found.strip("{}").replace(",", "\\") for found in _BRACED_LIST.findall(gold))
@@ -146,12 +141,6 @@ def _texts_equal(answer: str, gold: str) -> bool:
     if _is_matrix(answer) and _is_matrix(gold) and _matrices_equal(answer, gold):
         return True
     return _equations_equal(answer, gold) or symbolically_equal(answer, gold)
-
-
-def _choice(answer: str) -> str:
-    """The last of the letters A to E that stands alone."""
-    letters = _CHOICE.findall(answer.upper())
-    return letters[-1] if letters else answer.strip().strip(".")
 
 
 def _number(text: str) -> float | None:
@@ -217,12 +206,9 @@ def _difference(sides: list[str]) -> str:
 
 
 _LONGEST_ANSWER = 20_000
-Graded = tuple[str, float, str]
 
 
-def make_qwen_grader(
-    options: Mapping[str, Any],
-) -> Callable[[Mapping[str, str], TellStage], Graded]:
+def make_qwen_grader(options: Mapping[str, Any]) -> Handler:
     """The worker's handler; ``options`` has ``memory_bytes``."""
     limit_address_space(options["memory_bytes"])
     # Only sympy can tell: no request pays for its grammar of LaTeX, which takes a second to load.
@@ -230,9 +216,8 @@ def make_qwen_grader(
     return grade_qwen
 
 
-def grade_qwen(request: Mapping[str, str], stage: TellStage) -> Graded:
+def grade_qwen(request: Mapping[str, str], _stage: TellStage) -> tuple[str, float, str]:
     """Grade a request ``{"response", "gold"}``: ``[outcome, reward, reason]``."""
-    del stage
     found, gold = qwen_answer(request["response"]), qwen_gold(request["gold"])
     if len(found) > _LONGEST_ANSWER:
         reason = f"the answer is longer than {_LONGEST_ANSWER} characters"
@@ -259,17 +244,10 @@ def qwen_gold(gold: str) -> str:
     return qwen_spelling(qwen_answer(gold) if "boxed" in gold else gold.strip(" $"))
 
 
-# The one spelling into which the Qwen2.5-Math evaluation tool brings answers and golds.
-#
-# A long row of replacements; their order is a part of the tool's behaviour, so are the oddities:
-# percent signs, braces' backslashes, ``and`` and ``\mathbf`` vanish, ``x=`` does, and a ``j``
-# becomes an ``i`` where no ``i`` is. First the words that it drops as units, wherever they stand
-# alone.
-#
-# Some are not units at all (``ratio``, ``way``, ``no change``, single letters): leaving them out
-# is a part of the tool's behaviour, and so is the order in which they go. A point in them stands
-# for any character, as it does in the tool.
-
+# The tool's spelling is a long row of replacements; their order is a part of its behaviour, so are
+# the oddities: percent signs, braces' backslashes, ``and`` and ``\mathbf`` vanish, ``x=`` does, and
+# a ``j`` becomes an ``i`` where no ``i`` is. Some of the words that it drops as units are none
+# (``ratio``, ``way``, ``no change``, single letters). A point in them stands for any character.
 _IN_ORDER = (
     "east|degree|mph|kmph|ft|m sqaure| m east|sq m|deg|mile|q .|monkey|prime|ratio|"
     "profit of rs|rd|o|gm|p . m|lb|tile|per|dm|lt|gain|ab|way|west|a .|b .|c .|d .|e .|f .|"
@@ -303,10 +281,8 @@ def without_units(text: str) -> str:
     return text
 
 
-# English number words: ``twenty-one``, ``two hundred and five``, ``three point one four``.
-#
-# As the Qwen2.5-Math evaluation tool reads them, which is the only use of it: words that are no
-# number are skipped, and loose numbers (``two of three``) run into one by rules of their own.
+# Number words are read as the tool does it, which is the only use of it: words that are no number
+# are skipped, and loose numbers (``two of three``) run into one by rules of their own.
 
 _SMALL = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
@@ -339,13 +315,11 @@ def number_of_words(text: str) -> int | float | None:
         return None
     place = words.index(_POINT) if _POINT in words else len(words)
     whole = _whole(words[:place])
-    return None if whole is None else whole + _decimals(words[place + 1 :])
-
-
-def _decimals(words: Sequence[str]) -> int | float:
-    """``one four`` is 0.14; anything but digits counts for nothing."""
-    digits = [_VALUES.get(word, 10) for word in words]
-    return float(f"0.{''.join(map(str, digits))}") if digits and max(digits) <= 9 else 0
+    # ``one four`` is 0.14; anything but digits counts for nothing.
+    digits = [_VALUES.get(word, 10) for word in words[place + 1 :]]
+    if whole is None or not digits or max(digits) > 9:
+        return whole
+    return whole + float(f"0.{''.join(map(str, digits))}")
 
 
 def _whole(words: Sequence[str]) -> int | None:
@@ -396,9 +370,7 @@ _BEFORE_UNITS = (
     *(("\\{", "{"), ("\\}", "}")),
 )
 _AFTER_UNITS = tuple((mark, "") for mark in ("^{\\circ}", "^\\circ", "\\$", "$", "\\(", "\\)"))
-_NAMES = tuple(
-    (variable + sign, "") for sign in ("=", "\\in", "\\to") for variable in ("x", "y", "z")
-)
+_NAMES = tuple((name + sign, "") for sign in ("=", "\\in", "\\to") for name in ("x", "y", "z"))
 _AFTER_NAMES = (
     ("\\emptyset", "{}"),
     ("(-\\infty,\\infty)", "\\mathbb{R}"),
@@ -419,7 +391,10 @@ def qwen_spelling(text: str) -> str:
     text = _ARRAY_BEGIN.sub(r"\\begin{pmatrix}", text).replace("\\end{array}", "\\end{pmatrix}")
     text = _replaced(text, _BEFORE_UNITS)
     text = _TEXT_WORD.sub(lambda found: _word_as_digits(found[1], found[0]), text)
-    text = without_units(_without_text_at_end(_SQUARED_UNIT.sub(r"\1}", text)))
+    text = _SQUARED_UNIT.sub(r"\1}", text)
+    before, text_mark, _ = text.partition("\\text{")
+    text = (before if text_mark and text.endswith("}") else text).strip() or text
+    text = without_units(text)
     text = _replaced(text, _AFTER_UNITS)
     text = _TEXT.sub(r"\1", _word_as_digits(text, text))
     text = _replaced(text, _NAMES)
@@ -434,7 +409,9 @@ def qwen_spelling(text: str) -> str:
     text = _ZERO_DECIMALS.sub(r"\1\2", text)
     if not text:
         return ""
-    text = _without_short_name("0" + text if text.startswith(".") else text)
+    text = "0" + text if text.startswith(".") else text
+    name, sign, value = text.partition("=")
+    text = value if sign and len(name) <= 2 and "=" not in value else text
     text = _BARE_ROOT.sub(r"\\sqrt{\1}", text).replace(" ", "")
     return _slash_as_fraction(_braced_fractions(text))
 
@@ -445,21 +422,9 @@ def _replaced(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
     return text
 
 
-def _without_text_at_end(text: str) -> str:
-    r"""Everything from the first ``\\text{`` on goes when the last character closes a brace."""
-    before, text_mark, _ = text.partition("\\text{")
-    return (before if text_mark and text.endswith("}") else text).strip() or text
-
-
 def _word_as_digits(words: str, otherwise: str) -> str:
     number = number_of_words(words)
     return otherwise if number is None else str(number)
-
-
-def _without_short_name(text: str) -> str:
-    """``k = 5`` is 5: a left side of up to two characters goes."""
-    left, sign, right = text.partition("=")
-    return right if sign and len(left) <= 2 and "=" not in right else text
 
 
 def _braced_fractions(text: str) -> str:

@@ -5,9 +5,7 @@ import re
 from dph.tasks.verifiers.base import Gold
 from dph.tasks.verifiers.math.verifier import PooledMathVerifier
 
-# Find the answer of a response as the Qwen2.5-Math evaluation tool does.
-#
-# The first rule whose mark occurs in the response decides:
+# Of the tool's rules, the first whose mark occurs in the response decides:
 #
 # 1. ``final answer is $...$. I hope`` (the Minerva prompt): what stands between;
 # 2. ``boxed``: the braces after its last occurrence, or the text up to the next ``$``;
@@ -83,12 +81,8 @@ class MathQwenVerifier(PooledMathVerifier):
     version = "2"
 
     def __init__(self, *, workers: int = 1, timeout: float = 5.0) -> None:
-        super().__init__(
-            handler="dph.tasks.verifiers.qwen.equality:make_qwen_grader",
-            options={},
-            workers=workers,
-            timeout=timeout,
-        )
+        handler = "dph.tasks.verifiers.qwen.equality:make_qwen_grader"
+        super().__init__(handler=handler, options={}, workers=workers, timeout=timeout)
 
     def gold_of(self, response: str) -> Gold | None:
         """The answer that the tool finds."""

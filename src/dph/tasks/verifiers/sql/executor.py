@@ -13,7 +13,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -110,7 +110,7 @@ def execute_sql(
     connection: sqlite3.Connection | None = None
     try:
         connection = _connect(uri, limits, deadline)
-        connection.text_factory = _decoder(text_errors)
+        connection.text_factory = lambda text: text.decode("utf-8", text_errors)
         cursor = connection.execute(sql)
         return _fetch(cursor, limits, deadline, distinct=distinct)
     except _LimitError as error:
@@ -203,7 +203,11 @@ def _fetch(
         if new:
             rows += new
             size += _bytes(new)
-            _check(len(rows), size, limits)
+        if len(rows) > limits.rows:
+            raise _LimitError(SQLFailure(Outcome.OVER_LIMIT, f"more than {limits.rows} rows"))
+        if size > limits.result_bytes:
+            reason = f"more than {limits.result_bytes} bytes"
+            raise _LimitError(SQLFailure(Outcome.OVER_LIMIT, reason))
     return SQLResult(rows, size)
 
 
@@ -224,14 +228,6 @@ def _bytes(rows: list[Row]) -> int:
     return _CELL_BYTES * len(rows) * len(rows[0]) + texts
 
 
-def _check(rows: int, size: int, limits: SQLLimits) -> None:
-    if rows > limits.rows:
-        raise _LimitError(SQLFailure(Outcome.OVER_LIMIT, f"more than {limits.rows} rows"))
-    if size > limits.result_bytes:
-        reason = f"more than {limits.result_bytes} bytes"
-        raise _LimitError(SQLFailure(Outcome.OVER_LIMIT, reason))
-
-
 def _late(limits: SQLLimits) -> SQLFailure:
     return SQLFailure(Outcome.TIMED_OUT, f"over {limits.seconds:g} s")
 
@@ -248,11 +244,6 @@ def _authorize(action: int, first: str | None, second: str | None, *_: str | Non
     return sqlite3.SQLITE_DENY
 
 
-@lru_cache(maxsize=8)
-def _decoder(errors: str) -> Callable[[bytes], str]:
-    return lambda text: text.decode("utf-8", errors)
-
-
 def _failure(error: sqlite3.Error, limits: SQLLimits, *, timed_out: bool) -> SQLFailure:
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_INTERRUPT and timed_out:
@@ -260,19 +251,13 @@ def _failure(error: sqlite3.Error, limits: SQLLimits, *, timed_out: bool) -> SQL
     if code == sqlite3.SQLITE_AUTH:
         return SQLFailure(Outcome.INVALID, f"only reading is allowed ({error})")
     # sqlite3 raises a DataError for a value and for a statement that is too long.
-    if isinstance(error, sqlite3.DataError) or code in (
-        sqlite3.SQLITE_TOOBIG,
-        sqlite3.SQLITE_NOMEM,
-    ):
+    too_much = (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_NOMEM)
+    if isinstance(error, sqlite3.DataError) or code in too_much:
         return SQLFailure(Outcome.OVER_LIMIT, str(error))
     return SQLFailure(Outcome.INVALID, str(error))
 
 
-# The verifier's worker: run gold and prediction, compare, answer with a verdict. Rows never leave
-# the process, so only the verdict has to survive JSON.
-
-PREDICTION_STAGE = "prediction"
-COMPARISON_STAGE = "comparison"
+# Rows never leave the worker, so only the verdict has to survive JSON.
 
 # Beyond the time limit of a statement, which the worker keeps itself; then it is killed.
 GRACE_SECONDS = 1.0
@@ -283,8 +268,6 @@ _REASON_CHARACTERS = 200
 _MOST_GOLDS, _GOLD_BYTES = 4096, 128_000_000
 
 _path = lru_cache(maxsize=4096)(Path)
-
-GoldKey = tuple[str, tuple[int, int], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +290,7 @@ class SQLGrader:
     def __init__(self, limits: SQLLimits, rule: SQLRule) -> None:
         self._limits = limits
         self._rule = rule
-        self._golds: BoundedCache[GoldKey, Gold | SQLFailure] = BoundedCache(
+        self._golds: BoundedCache[tuple[Any, ...], Gold | SQLFailure] = BoundedCache(
             _MOST_GOLDS, most=_GOLD_BYTES, size_of=lambda gold: getattr(gold, "size", 0)
         )
 
@@ -332,7 +315,7 @@ class SQLGrader:
         if isinstance(predicted, SQLFailure):
             return [predicted.outcome, 0.0, _shown(predicted.reason)]
         if len(predicted.rows) > _MANY_ROWS:
-            stage(COMPARISON_STAGE)
+            stage("comparison")
         try:
             result = self._rule.compare(predicted.rows, gold.kept)
         except MemoryError:
@@ -349,15 +332,12 @@ class SQLGrader:
         gold = self._golds.get(key)
         if gold is not None and not _may_pass(gold):
             return gold
-        if seconds:
-            stage(GOLD_STAGE, seconds + GRACE_SECONDS)
-        else:
-            stage(GOLD_STAGE)
+        stage(GOLD_STAGE, *([seconds + GRACE_SECONDS] if seconds else []))
         if gold is None or seconds:
             gold = self._run_gold(database, sql, seconds or self._limits.seconds)
             self._golds.put(key, gold)
         if not _may_pass(gold):
-            stage(PREDICTION_STAGE)
+            stage("prediction")
         return gold
 
     def _run_gold(self, database: Path, sql: str, seconds: float) -> Gold | SQLFailure:
@@ -373,13 +353,9 @@ class SQLGrader:
             return SQLFailure(Outcome.OVER_LIMIT, "out of memory")
 
     def _run(self, uri: str, sql: str, seconds: float | None = None) -> SQLResult | SQLFailure:
-        return execute_sql(
-            uri,
-            sql,
-            replace(self._limits, seconds=seconds) if seconds else self._limits,
-            text_errors=self._rule.text_errors,
-            distinct=self._rule.distinct,
-        )
+        limits = replace(self._limits, seconds=seconds) if seconds else self._limits
+        errors, distinct = self._rule.text_errors, self._rule.distinct
+        return execute_sql(uri, sql, limits, text_errors=errors, distinct=distinct)
 
 
 def make_sql_grader(options: Mapping[str, Any]) -> SQLGrader:

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from dph.tasks.verifiers.sql.tokens import Token, TokenKind, first_word, is_blank, tokenize
 from dph.tasks.verifiers.turn import read_turn
@@ -81,30 +81,24 @@ _SELECT_OR_LINE = re.compile(r"\bselect\b|\n", re.IGNORECASE)
 _FENCE_BEGINNING = 1000
 
 
-class _Block(NamedTuple):
-    start: int
-    body: int
-    end: int
-
-
 def fenced_statement(response: str) -> ExtractedSQL | None:
     """The last block marked as SQL, else the last unmarked one that starts with SELECT or WITH."""
     unmarked: ExtractedSQL | None = None
-    for block in reversed(list(_blocks(response))):
-        mark = _MARK.match(response, block.body, block.end)
-        body = response[mark.end() if mark else block.body : block.end].strip()
+    for start, inside, end in reversed(list(_blocks(response))):
+        mark = _MARK.match(response, inside, end)
+        body = response[mark.end() if mark else inside : end].strip()
         if not body or is_placeholder(body):
             continue
         if mark and mark.group(1):
-            return ExtractedSQL(body, response[: block.start])
+            return ExtractedSQL(body, response[:start])
         plain = mark is None or not mark.group(2)
         if unmarked is None and plain and first_word(body) in ("SELECT", "WITH"):
-            unmarked = ExtractedSQL(body, response[: block.start])
+            unmarked = ExtractedSQL(body, response[:start])
     return unmarked
 
 
-def _blocks(response: str) -> Iterator[_Block]:
-    """The fenced blocks from first to last.
+def _blocks(response: str) -> Iterator[tuple[int, int, int]]:
+    """The fenced blocks from first to last: where each begins, where its inside does, its end.
 
     A fence is closed by the next one of its character, unless that one has ``sql`` attached: such
     a fence opens a block, whatever was left open before. Of a statement's literal, or of its quoted
@@ -120,10 +114,10 @@ def _blocks(response: str) -> Iterator[_Block]:
             continue
         attached = _ATTACHED.match(response, fence.end()) is not None
         if fence.group().lstrip()[0] == opening.group().lstrip()[0] or attached:
-            yield _Block(opening.start(), opening.end(), fence.start())
+            yield opening.start(), opening.end(), fence.start()
             opening = fence if attached else None
     if opening is not None:
-        yield _Block(opening.start(), opening.end(), len(response))
+        yield opening.start(), opening.end(), len(response)
 
 
 class _QuotedParts:
@@ -236,7 +230,9 @@ def _field(value: Any, depth: int = 0) -> str:
         letters = re.sub(r"[\W_]", "", str(name)).lower()
         named = _SQL_FIELD.fullmatch(letters) is not None
         if isinstance(each, str) and (named or _ANSWER_FIELD.fullmatch(letters)):
-            statement = _statement_of(each)
+            fenced = fenced_statement(each)
+            statement = fenced.statement if fenced else each.strip()
+            statement = "" if is_placeholder(statement) else statement
             reads_like_one = first_word(statement) in ("SELECT", "WITH")
             if reads_like_one or (named and statement):
                 found.append((not reads_like_one, "sql" not in letters, statement))
@@ -244,13 +240,6 @@ def _field(value: Any, depth: int = 0) -> str:
         return min(found, key=lambda one: one[:2])[2]
     inner = [_object(each) if isinstance(each, str) else each for each in value.values()]
     return next(filter(None, (_field(each, depth + 1) for each in reversed(inner))), "")
-
-
-def _statement_of(text: str) -> str:
-    """The text of a field without a fence around it; '' if it only says where SQL belongs."""
-    fenced = fenced_statement(text)
-    statement = fenced.statement if fenced else text.strip()
-    return "" if is_placeholder(statement) else statement
 
 
 def _object(text: str) -> Any:
@@ -349,9 +338,8 @@ def _may_start(token: Token, previous: Token | None, text: str) -> bool:
     """True if the token is a SELECT or a real WITH that continues nothing before it."""
     if previous is not None and previous.word in _CONTINUES:
         return False
-    return token.word == "SELECT" or (
-        token.word == "WITH" and _WITH.match(text, token.start) is not None
-    )
+    is_with = token.word == "WITH" and _WITH.match(text, token.start) is not None
+    return is_with or token.word == "SELECT"
 
 
 def _on_boundary(token: Token, previous: Token | None, text: str) -> bool:

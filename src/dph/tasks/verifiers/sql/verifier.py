@@ -18,11 +18,10 @@ from dph.tasks.verifiers.sql.executor import GRACE_SECONDS, SQLLimits, database_
 from dph.tasks.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
 from dph.tasks.verifiers.sql.rules import sql_rule
 
-# What a directory of databases holds, as one fingerprint.
-#
-# It changes when the content of a database does, when one comes, goes or gets another name, and
-# when a write-ahead log or an unfinished transaction is next to one. It does not change when the
-# directory is moved, when files are touched, or when other files come or go.
+# The fingerprint of a directory changes when the content of a database does, when one comes, goes
+# or gets another name, and when a write-ahead log or an unfinished transaction is next to one. It
+# does not change when the directory is moved, when files are touched, or when other files come or
+# go.
 #
 # Every database is read whole: SQLite counts the changes of a file in its header, but a file that
 # was made anew may have the same count and size. What was read is kept by path, size and time of
@@ -39,11 +38,8 @@ def databases_fingerprint(directory: Path) -> str:
     files = sorted(_files(directory))
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="dph-databases") as threads:
         digests = list(threads.map(_digest, files))
-    held = {
-        file.relative_to(directory).as_posix(): digest
-        for file, digest in zip(files, digests, strict=True)
-        if digest
-    }
+    pairs = zip(files, digests, strict=True)
+    held = {file.relative_to(directory).as_posix(): digest for file, digest in pairs if digest}
     return hashlib.sha256(json.dumps(held, sort_keys=True).encode()).hexdigest()
 
 

@@ -60,11 +60,8 @@ def bag(items: Iterable[Hashable]) -> dict[Hashable, int]:
     return dict(Counter(items))
 
 
-# What came and what was wanted, in a line: the reason of a verdict.
-#
-# For people, and of hostile data: cells are cut, shown as Python writes them (no control
-# character is left), and a line has at most 160 characters.
-
+# Reasons are for people, and of hostile data: cells are cut, shown as Python writes them (no
+# control character is left), and a line has at most 160 characters.
 LONGEST = 160
 _ROW, _CELL = 50, 24
 _SEARCHED = 10_000

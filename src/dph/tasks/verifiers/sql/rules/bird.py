@@ -5,8 +5,6 @@ Source: Li et al., "Can LLM Already Serve as A Database Interface?" (BIRD), sect
 A prediction without any statement has an empty result, and equals an empty gold.
 """
 
-from dataclasses import dataclass
-
 from dph.tasks.verifiers.sql.rules.base import (
     MATCH,
     Comparison,
@@ -17,8 +15,6 @@ from dph.tasks.verifiers.sql.rules.base import (
     line,
 )
 
-# BIRD's soft F1: row by row, which share of the cells is right.
-#
 # Source: the soft F1 score of BIRD mini-dev. Repeated rows are dropped; the i-th predicted row
 # meets the i-th gold row, whatever they hold. Of the c columns of a gold row, the predicted cells
 # found in it (anywhere) give TP, those not found FP, the gold's cells missing in the prediction
@@ -60,24 +56,18 @@ BIRD_SOFT_F1 = SQLRule(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BIRDGold:
-    """The gold's distinct rows: as a set, and in their order, by which a reason names one."""
-
-    rows: Rows
-    distinct: frozenset[Row]
-
-
-def keep(rows: Rows, _: str) -> BIRDGold:
+def keep(rows: Rows, _: str) -> tuple[Rows, frozenset[Row]]:
+    """The gold's distinct rows: in their order, by which a reason names one, and as a set."""
     distinct = frozenset(rows)
-    return BIRDGold(rows if len(distinct) == len(rows) else list(dict.fromkeys(rows)), distinct)
+    return rows if len(distinct) == len(rows) else list(dict.fromkeys(rows)), distinct
 
 
-def compare(predicted: Rows, gold: BIRDGold) -> Comparison:
-    if frozenset(predicted) == gold.distinct:
+def compare(predicted: Rows, gold: tuple[Rows, frozenset[Row]]) -> Comparison:
+    wanted, distinct = gold
+    if frozenset(predicted) == distinct:
         return MATCH
     rows = list(dict.fromkeys(predicted))
-    return Comparison(0.0, difference(rows, gold.rows, "distinct rows"))
+    return Comparison(0.0, difference(rows, wanted, "distinct rows"))
 
 
 BIRD = SQLRule(name="bird", keep=keep, compare=compare, distinct=True, nothing_is_empty=True)

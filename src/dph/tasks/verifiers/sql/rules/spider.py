@@ -21,7 +21,6 @@ left; here they are searched column by column, which ends with the same answer, 
 
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 from dph.tasks.verifiers.sql.rules.base import (
     MATCH,
@@ -68,16 +67,11 @@ def compare(predicted: Rows, gold: OrderedRows) -> Comparison:
     if not _same_unordered(rows, predicted, ordered=gold.ordered):
         how = difference(predicted, rows, in_order=gold.ordered, key=_unordered)
         return Comparison(0.0, how)
-    same = columns_match_in_order if gold.ordered else columns_match
-    if same(list(zip(*rows, strict=True)), list(zip(*predicted, strict=True))):
+    wanted, found = list(zip(*rows, strict=True)), list(zip(*predicted, strict=True))
+    if bag(wanted) == bag(found) if gold.ordered else columns_match(wanted, found):
         return MATCH
     how = difference(predicted, rows, in_order=gold.ordered)
     return Comparison(0.0, line("no permutation of the columns fits", how))
-
-
-def columns_match_in_order(gold: Sequence[Row], predicted: Sequence[Row]) -> bool:
-    """True if the columns are the same ones, each a tuple of its cells from top to bottom."""
-    return bag(gold) == bag(predicted)
 
 
 def columns_match(gold: Sequence[Row], predicted: Sequence[Row]) -> bool:
@@ -158,8 +152,6 @@ SPIDER = SQLRule(
 )
 
 
-# ``cartesian``: the DPH-RL paper's reward with partial credit for columns.
-#
 # Source: Li et al., "The Choice of Divergence" (arXiv:2509.07430), its SQL reward: 1 for a match by
 # Spider's rule. Otherwise 0.8 * m^2 / (g * p) for g gold and p predicted columns, m of the gold's
 # with a predicted column of the same distinct values.
@@ -171,34 +163,29 @@ SPIDER = SQLRule(
 _PARTIAL = 0.8
 
 
-@dataclass(frozen=True, slots=True)
-class CartesianGold:
-    """The gold's rows, and the distinct values of each column."""
-
-    match: OrderedRows
-    columns: list[frozenset[object]]
+Columns = list[frozenset[object]]
+"""The distinct values of each column."""
 
 
-def compare_columns(predicted: Rows, gold: CartesianGold) -> Comparison:
-    match = compare(predicted, gold.match)
+def compare_columns(predicted: Rows, gold: tuple[OrderedRows, Columns]) -> Comparison:
+    rows, wanted = gold
+    match = compare(predicted, rows)
     if match.reward == 1.0:
         return MATCH
     columns = _columns(predicted)
-    pairs = len(columns) * len(gold.columns)
+    pairs = len(columns) * len(wanted)
     if not pairs:
         return Comparison(0.0, line("an empty result has no columns", match.reason))
-    matched = sum(1 for column in gold.columns if column in set(columns))
+    matched = sum(1 for column in wanted if column in set(columns))
     reward = min(matched * matched / pairs, 1.0) * _PARTIAL
-    return Comparison(
-        reward, line(f"{matched} of {len(gold.columns)} columns are right", match.reason)
-    )
+    return Comparison(reward, line(f"{matched} of {len(wanted)} columns are right", match.reason))
 
 
-def keep_columns(rows: Rows, sql: str) -> CartesianGold:
-    return CartesianGold(keep(rows, sql), _columns(rows))
+def keep_columns(rows: Rows, sql: str) -> tuple[OrderedRows, Columns]:
+    return keep(rows, sql), _columns(rows)
 
 
-def _columns(rows: Rows) -> list[frozenset[object]]:
+def _columns(rows: Rows) -> Columns:
     return [frozenset(column) for column in zip(*rows, strict=True)]
 
 

@@ -90,15 +90,13 @@ def _pairable(ones: Rows, others: Rows) -> bool:
     others = sorted(others, key=lambda row: row[place])
     firsts = [row[place] for row in others]
     partners: dict[int, int] = {}
-    candidates = [_candidates(row, others, firsts, place) for row in ones]
+    candidates = []
+    for row in ones:
+        width = max(2 * TOLERANCE * abs(row[place]), 2 * ROUNDING)
+        low = bisect_left(firsts, row[place] - width)
+        high = bisect_right(firsts, row[place] + width)
+        candidates.append([i for i in range(low, high) if rows_equal(row, others[i])])
     return all(_find_partner(index, candidates, partners) for index in range(len(ones)))
-
-
-def _candidates(row: Row, others: Rows, firsts: Sequence[float], place: int) -> list[int]:
-    width = max(2 * TOLERANCE * abs(row[place]), 2 * ROUNDING)
-    low = bisect_left(firsts, row[place] - width)
-    high = bisect_right(firsts, row[place] + width)
-    return [index for index in range(low, high) if rows_equal(row, others[index])]
 
 
 def _find_partner(
@@ -134,15 +132,10 @@ def _cells_equal(one: object, other: object) -> bool:
         return True
     if not (_is_number(one) and _is_number(other)) or int is type(one) is type(other):
         return False
-    return math.isclose(one, other, rel_tol=TOLERANCE) or _both_zero(one, other)
-
-
-def _both_zero(one: float, other: float) -> bool:
-    """True if both are 0 but for rounding.
-
-    The remains of a subtraction are a few last bits of larger numbers, and so have few bits
-    themselves: a tiny number that has many is a value.
-    """
+    if math.isclose(one, other, rel_tol=TOLERANCE):
+        return True
+    # Both may be 0 but for rounding. The remains of a subtraction are a few last bits of larger
+    # numbers, and so have few bits themselves: a tiny number that has many is a value.
     return all(
         abs(number) <= ROUNDING and (math.frexp(number)[0] * _FEW_BITS).is_integer()
         for number in (one, other)
