@@ -229,16 +229,14 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    return [_parsed(line, number, path) for number, line in enumerate(lines[:-1], 1)]
-
-
-def _parsed(line: str, number: int, path: Path) -> dict[str, Any]:
-    try:
-        metrics: dict[str, Any] = json.loads(line)
-        int(metrics["step"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError(
-            f"{path}, line {number} is damaged: {line!r:.60}; "
-            "move the file away to continue without it"
-        ) from error
-    return metrics
+    rows = []
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            rows.append(json.loads(line))
+            int(rows[-1]["step"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise DataError(
+                f"{path}, line {number} is damaged: {line!r:.60}; "
+                "move the file away to continue without it"
+            ) from error
+    return rows

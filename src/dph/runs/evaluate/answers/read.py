@@ -166,7 +166,10 @@ def answer_files(place: Path) -> list[Path]:
     """
     if place.is_file():
         return [place]
-    if not place.is_dir() or any(map(_is_run, (place, *place.iterdir()))):
+    of_run = (METRICS, EVALUATION, SAMPLES, RECIPE)
+    if not place.is_dir() or any(
+        (one / name).is_file() for one in (place, *place.iterdir()) for name in of_run
+    ):
         return []
     for patterns in _PATTERNS:
         found = sorted({path for pattern in patterns for path in place.glob(pattern)})
@@ -175,10 +178,6 @@ def answer_files(place: Path) -> list[Path]:
         if found:
             return found
     return []
-
-
-def _is_run(place: Path) -> bool:
-    return any((place / name).is_file() for name in (METRICS, EVALUATION, SAMPLES, RECIPE))
 
 
 def first_dump(place: Path) -> Path | None:
