@@ -170,7 +170,7 @@ _BEST_SCHEMA = 1
 
 def read_best(directory: Path, *, score: str | None) -> BestCheckpoint | None:
     """The best checkpoint in ``directory`` by ``score``; None if none is known by this score."""
-    path = _best_file(directory)
+    path = directory / "best.json"
     if score is None or not path.exists():
         return None
     try:
@@ -191,11 +191,7 @@ def best_place(directory: Path, *, score: str | None) -> Path | None:
 
 def write_best(directory: Path, best: BestCheckpoint) -> None:
     """Name the best checkpoint."""
-    write_json(_best_file(directory), {"schema": _BEST_SCHEMA, **asdict(best)})
-
-
-def _best_file(directory: Path) -> Path:
-    return directory / "best.json"
+    write_json(directory / "best.json", {"schema": _BEST_SCHEMA, **asdict(best)})
 
 
 def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:

@@ -119,25 +119,22 @@ def recipe_shots(
             raise DataError(f"data.shots: {count} examples needed, but {where} has {len(chosen)}")
         order = generator(settings.seed, "shots").permutation(len(chosen))[:count]
         chosen = [chosen[index] for index in order]
-    examples = tuple(_example(problem, settings.answer, where) for problem in chosen)
+    examples = []
+    for problem in chosen:
+        value, name = problem.answer.get(settings.answer), problem.problem_id
+        if value is None:
+            raise DataError(
+                f"data.shots: problem {name!r} of {where} has no {settings.answer!r}; its fields "
+                f"are {sorted(problem.answer)} (data.shots.answer names the one to show)"
+            )
+        if not isinstance(problem.prompt, str):
+            raise DataError(
+                f"data.shots: problem {name!r} of {where} is a chat; an example must be text"
+            )
+        examples.append(Example(problem.prompt, str(value)))
     shown = {each.problem_id for each in same_prompts(train, chosen)}
     left = tuple(problem for problem in train if problem.problem_id not in shown)
-    return Shots(examples, settings.template or TEMPLATE), left
-
-
-def _example(problem: Problem, answer: str, where: str) -> Example:
-    value = problem.answer.get(answer)
-    if value is None:
-        raise DataError(
-            f"data.shots: problem {problem.problem_id!r} of {where} has no {answer!r}; its fields "
-            f"are {sorted(problem.answer)} (data.shots.answer names the one to show)"
-        )
-    if not isinstance(problem.prompt, str):
-        raise DataError(
-            f"data.shots: problem {problem.problem_id!r} of {where} is a chat; an example must be "
-            f"text"
-        )
-    return Example(problem.prompt, str(value))
+    return Shots(tuple(examples), settings.template or TEMPLATE), left
 
 
 def require_no_shown_test(
