@@ -196,7 +196,12 @@ def read_shape(directory: Path) -> ModelShape:
     try:
         whole = read_json(directory / "config.json")
         config = whole.get("text_config", whole)
-        shapes = _shapes(directory)
+        shapes, linear = _shapes(directory), dict[str, tuple[int, int]]()
+        for name, shape in shapes.items():
+            if len(shape) == 2 and name.endswith(".weight") and _LAYER.search(name):
+                rows, columns = shape
+                transposed = config.get("model_type") == "gpt2"
+                linear[name] = (rows, columns) if transposed else (columns, rows)
         hidden = int(_first(config, "hidden_size", "n_embd"))
         heads = int(_first(config, "num_attention_heads", "n_head"))
         head = int(config.get("head_dim") or hidden // heads)
@@ -210,7 +215,7 @@ def read_shape(directory: Path) -> ModelShape:
             keys=int(config.get("num_key_value_heads") or heads) * head,
             inner=int(inner),
             gated=any("gate_proj" in name or "gate_up_proj" in name for name in shapes),
-            linear=_linear(shapes, transposed=config.get("model_type") == "gpt2"),
+            linear=linear,
             largest=max(map(prod, shapes.values())),
         )
     except (DataError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
@@ -229,17 +234,6 @@ def _shapes(directory: Path) -> dict[str, tuple[int, ...]]:
     if not shapes:
         raise ValueError("there are no weights (*.safetensors)")
     return shapes
-
-
-def _linear(
-    shapes: Mapping[str, tuple[int, ...]], *, transposed: bool
-) -> dict[str, tuple[int, int]]:
-    found = {}
-    for name, shape in shapes.items():
-        if len(shape) == 2 and name.endswith(".weight") and _LAYER.search(name):
-            outputs, inputs = reversed(shape) if transposed else shape
-            found[name] = (inputs, outputs)
-    return found
 
 
 def _first(config: Mapping[str, Any], *names: str, default: Any = ...) -> Any:
@@ -414,12 +408,13 @@ def _layer(recipe: Recipe, shape: ModelShape) -> float:
     else:  # adapters keep their own
         inner -= b * shape.inner
     adapted = 0.0
-    for inputs, outputs in [] if adapter is None else shape.targets(adapter):
-        adapted += b * adapter.rank
-        if b == 2:  # widened for the adapter and narrowed again for its product
-            adapted += b * inputs
-        if adapter.kind == "dora":  # its scale multiplies both outputs
-            adapted += 2 * b * outputs
+    if adapter is not None:
+        for inputs, outputs in shape.targets(adapter):
+            adapted += b * adapter.rank
+            if b == 2:  # widened for the adapter and narrowed again for its product
+                adapted += b * inputs
+            if adapter.kind == "dora":  # its scale multiplies both outputs
+                adapted += 2 * b * outputs
     return norms + attention + inner + adapted / shape.layers
 
 
