@@ -251,10 +251,10 @@ def test_a_device_that_holds_no_way_of_training_is_refused_with_the_sizes(
 
 
 def test_an_adapter_is_trained_where_all_weights_are_too_large(many, monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        "dph.runs.command._refusal",
-        lambda chosen, *_: "" if "adapter" in chosen.table["model"] else "it takes 9 GiB: lower it",
-    )
+    def check_memory(recipe, _model, _named, findings, **_):
+        findings.errors += ["it takes 9 GiB: lower it"] * (recipe.model.adapter is None)
+
+    monkeypatch.setattr("dph.runs.command.check_memory", check_memory)
     chosen = choices_on(many, tmp_path / "run", monkeypatch, mib=4000)
     reasons = {choice.key: choice.reason for choice in chosen.choices}
     assert reasons["model.adapter"] == "it takes 9 GiB"

@@ -41,7 +41,10 @@ def engine_objective(
         return ObjectiveSettings.model_validate(merged(_under(table, method), table))
     except ValidationError as error:
         wrong = "; ".join(messages(error))
-        raise SettingsError(_in_the_words_given(wrong, flat)) from error
+        for name, path in SHORTHAND.items():
+            if name in flat:  # ``eta`` was written, not ``anchors.rehearsal.weight``
+                wrong = wrong.replace(".".join(path), name)
+        raise SettingsError(wrong) from error
     except ValueError as error:  # of the short names
         raise SettingsError(str(error)) from error
 
@@ -108,11 +111,3 @@ def _joined(table: Mapping[str, Any], more: Mapping[str, Any], place: str) -> di
         else:
             joined[name] = value
     return joined
-
-
-def _in_the_words_given(message: str, flat: Mapping[str, Any]) -> str:
-    """``eta`` instead of ``anchors.rehearsal.weight``, if the former was written."""
-    for name, path in SHORTHAND.items():
-        if name in flat:
-            message = message.replace(".".join(path), name)
-    return message

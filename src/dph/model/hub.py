@@ -221,8 +221,23 @@ def model_snapshot(name: str, revision: str | None, *, fetch: bool) -> Path:
             ignore_patterns=_UNWANTED,
             local_files_only=not fetch,
         )
-    _require_whole(Path(directory), what)
-    return Path(directory)
+    found = Path(directory)
+    for file, meaning in (("config.json", "config"), ("*.safetensors", "weights")):
+        if not any(found.glob(file)):
+            raise ModelError(
+                f"{what}: {found} has no {meaning} ({file}): need a transformers model with "
+                f"its weights as safetensors"
+            )
+    # The cache may have only a part of the model.
+    index: Any = read_json(found / _INDEX) if (found / _INDEX).is_file() else {}
+    parts = index.get("weight_map", {}) if isinstance(index, dict) else {}
+    missing = sorted({part for part in parts.values() if not (found / part).is_file()})
+    if missing:
+        raise ModelError(
+            f"{what}: {len(missing)} weight files are missing in {found}, the first is "
+            f"{missing[0]}: run once with access to the Hub"
+        )
+    return found
 
 
 def dataset_file(file: HubFile, *, fetch: bool) -> Path:
@@ -241,21 +256,3 @@ def dataset_file(file: HubFile, *, fetch: bool) -> Path:
             local_files_only=not fetch,
         )
     return Path(found)
-
-
-def _require_whole(directory: Path, what: str) -> None:
-    """Refuse a model without weights, and one of which the cache has only a part."""
-    for file, meaning in (("config.json", "config"), ("*.safetensors", "weights")):
-        if not any(directory.glob(file)):
-            raise ModelError(
-                f"{what}: {directory} has no {meaning} ({file}): need a transformers model with "
-                f"its weights as safetensors"
-            )
-    index: Any = read_json(directory / _INDEX) if (directory / _INDEX).is_file() else {}
-    parts = index.get("weight_map", {}) if isinstance(index, dict) else {}
-    missing = sorted({part for part in parts.values() if not (directory / part).is_file()})
-    if missing:
-        raise ModelError(
-            f"{what}: {len(missing)} weight files are missing in {directory}, the first is "
-            f"{missing[0]}: run once with access to the Hub"
-        )

@@ -106,7 +106,12 @@ def attending(model: PreTrainedModel, attend: Attend) -> Iterator[None]:
     function. Layers that bypass the registry keep their own attention, so the caller
     checks the result once (a model is not required to use the registry).
     """
-    with _running(_Running(_configs(model), attend)):
+    found: dict[int, PreTrainedConfig] = {}  # the distinct configs of the model and its parts
+    for module in model.modules():
+        config = getattr(module, "config", None)
+        if isinstance(config, PreTrainedConfig):
+            found.setdefault(id(config), config)
+    with _running(_Running(list(found.values()), attend)):
         yield
 
 
@@ -148,13 +153,3 @@ def _attend(
 
 
 AttentionInterface.register(_NAME, _attend)
-
-
-def _configs(model: PreTrainedModel) -> list[PreTrainedConfig]:
-    """The distinct configs of a model and its parts."""
-    found: dict[int, PreTrainedConfig] = {}
-    for module in model.modules():
-        config = getattr(module, "config", None)
-        if isinstance(config, PreTrainedConfig):
-            found.setdefault(id(config), config)
-    return list(found.values())

@@ -155,7 +155,21 @@ def drawing(job: RunJob, model: PreTrainedModel, path: Path) -> Iterator[AnswerS
     if job.recipe.sampling.engine == "torch":
         yield draw
         return
-    with _on_disk(job, path) as whole, _vllm(job, model, whole) as sampler:
+    recipe, settings, tokenizer = job.recipe, job.recipe.vllm, job.prompts.tokenizer
+    scorer = replace(scorer_of(recipe, tokenizer), sharing="auto")
+    options = EngineOptions(
+        dtype=recipe.model.dtype,
+        max_rows=MAX_ROWS if recipe.sampling.max_rows == "auto" else recipe.sampling.max_rows,
+        memory=settings.memory,
+        gpus=settings.gpus,
+        context=settings.context,
+        eager=settings.eager,
+    )
+    rescore = partial(scorer.logprobs, model)
+    with (
+        _on_disk(job, path) as whole,
+        VLLMSampler(whole, tokenizer, options=options, rescore=rescore) as sampler,
+    ):
         yield replace(draw, sampler=sampler)
 
 
@@ -179,24 +193,6 @@ def _on_disk(job: RunJob, path: Path) -> Iterator[Path]:
                 if file.name != OPTIMIZER_FILE:
                     (Path(temporary) / file.name).symlink_to(file)
         yield Path(temporary)
-
-
-def _vllm(job: RunJob, model: PreTrainedModel, path: Path) -> VLLMSampler:
-    recipe, settings, tokenizer = job.recipe, job.recipe.vllm, job.prompts.tokenizer
-    scorer = replace(scorer_of(recipe, tokenizer), sharing="auto")
-    return VLLMSampler(
-        path,
-        tokenizer,
-        options=EngineOptions(
-            dtype=recipe.model.dtype,
-            max_rows=MAX_ROWS if recipe.sampling.max_rows == "auto" else recipe.sampling.max_rows,
-            memory=settings.memory,
-            gpus=settings.gpus,
-            context=settings.context,
-            eager=settings.eager,
-        ),
-        rescore=partial(scorer.logprobs, model),
-    )
 
 
 def comparer_of(

@@ -1,7 +1,7 @@
 """Every mistake of a recipe at once: ``dph recipe check`` opens everything but the weights."""
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -55,7 +55,10 @@ def check(recipe: Recipe, *, device: Device | None = None) -> Findings:
     named = read_data(recipe, findings)
     prompts = [*named, *_unlabelled(recipe, named, findings)]
     _check_databases(recipe, prompts, findings)
-    _check_styles(recipe, findings)
+    sets = recipe.data.sets.items()
+    styles = {f"data.sets.{name}.styles": chosen.styles for name, chosen in sets}
+    for key, style in {"data.styles": recipe.data.styles, **styles}.items():
+        findings.value(key, partial(make_style, style, recipe.data.modules))
     _check_verifiers(recipe, named, findings)
     asked = _with_shots(recipe, model, prompts, findings)
     training = next((part for part in asked if part.key == "data.train"), None)
@@ -185,13 +188,6 @@ _GOLDS = ("answer", "gold_sql", "gold")
 """Fields of a problem with its right answer."""
 _ROWS = 8
 """Rows to try before reporting that no gold answer can be graded."""
-
-
-def _check_styles(recipe: Recipe, findings: Findings) -> None:
-    data = recipe.data
-    named = {f"data.sets.{name}.styles": chosen.styles for name, chosen in data.sets.items()}
-    for key, name in {"data.styles": data.styles, **named}.items():
-        findings.value(key, partial(make_style, name, data.modules))
 
 
 def _check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
@@ -333,7 +329,15 @@ def _check_objective(recipe: Recipe, findings: Findings) -> None:
             manifest = findings.value(key, partial(read_manifest, anchor.pool))
             if manifest is not None and not manifest.counts.rehearsal:
                 findings.errors.append(f"{key}: the pool {anchor.pool} has no rehearsal sample")
-    own = [(key, term.chosen) for key, term in _terms(recipe) if is_import_path(term.chosen)]
+    terms: dict[str, TermSettings] = {
+        "objective.advantage.kind": recipe.objective.advantage,
+        "objective.surrogate.kind": recipe.objective.surrogate,
+    }
+    for name, penalty in recipe.objective.active_penalties.items():
+        terms[f"objective.penalties.{name}.kind"] = penalty
+    for name, anchor in recipe.objective.active_anchors.items():
+        terms[f"objective.anchors.{name}.divergence"] = anchor
+    own = [(key, term.chosen) for key, term in terms.items() if is_import_path(term.chosen)]
     for key, path in own:
         findings.value(key, partial(_require_module, path, recipe.data.modules))
     if own:
@@ -350,14 +354,3 @@ def _require_module(path: str, directories: Sequence[Path]) -> None:
         found = None
     if found is None:
         raise SettingsError(f"there is no module {top!r} for {path!r}")
-
-
-def _terms(recipe: Recipe) -> Iterator[tuple[str, TermSettings]]:
-    """The active terms, with the keys that name them."""
-    objective = recipe.objective
-    yield "objective.advantage.kind", objective.advantage
-    yield "objective.surrogate.kind", objective.surrogate
-    for name, penalty in objective.active_penalties.items():
-        yield f"objective.penalties.{name}.kind", penalty
-    for name, anchor in objective.active_anchors.items():
-        yield f"objective.anchors.{name}.divergence", anchor

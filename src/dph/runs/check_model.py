@@ -73,27 +73,23 @@ class CheckedModel:
 
 def check_model(recipe: Recipe, findings: Findings) -> CheckedModel | None:
     """The model without its weights; None if it is missing, in the cache too, or cannot be read."""
-    findings.errors.extend(_missing_packages(recipe))
-    directory = _directory(recipe.model, findings)
+    settings = recipe.model
+    if recipe.train.engine == "own":  # another engine runs in another environment
+        needed = [PEFT] if settings.adapter else [TORCHAO] if settings.weights == "bfloat16" else []
+        needed += [BITSANDBYTES] * (settings.weights == "nf4")
+        needed += [LIGER] * (settings.kernels == "liger")
+        findings.errors += [f"model: {extra.missing}" for extra in needed if not extra.is_installed]
+    directory = _directory(settings, findings)
     config = directory and findings.value("model.path", lambda: load_config(directory))
     if directory is None or config is None:
         return None
-    findings.value("model.path", lambda: require_usable(config, recipe.model.path))
+    findings.value("model.path", lambda: require_usable(config, settings.path))
     if not any(directory.glob("*.safetensors")):
         findings.errors.append(f"model.path: {directory} holds no weights (*.safetensors)")
     findings.unchecked.append("the weights and the device: only a run loads them")
     tokenizer = findings.value("model.path", lambda: load_tokenizer(directory))
     prompts = tokenizer and findings.value("", lambda: RunPrompts.of(recipe.data, tokenizer))
     return CheckedModel(directory=directory, config=config, prompts=prompts)
-
-
-def _missing_packages(recipe: Recipe) -> list[str]:
-    if recipe.train.engine != "own":  # which runs in another environment
-        return []
-    model = recipe.model
-    needed = [PEFT] if model.adapter else [TORCHAO] if model.weights == "bfloat16" else []
-    needed += [BITSANDBYTES] * (model.weights == "nf4") + [LIGER] * (model.kernels == "liger")
-    return [f"model: {extra.missing}" for extra in needed if not extra.is_installed]
 
 
 def _directory(model: ModelSettings, findings: Findings) -> Path | None:
@@ -175,7 +171,12 @@ def _too_long(prompts: RunPrompts, context: int | None, part: NamedProblems) -> 
         yield f"{part.key}: {limit} and a prompt exceed the model's context of {context}"
         return
     longest = _longest_first(part.problems)[:_MEASURED]
-    lengths = [len(_encoded(prompts, problem)) for problem in longest]
+    lengths = []
+    for problem in longest:
+        try:
+            lengths.append(len(prompts.encode(problem)))
+        except DphError as error:
+            raise type(error)(f"problem {problem.problem_id!r}: {error}") from error
     room = None if context is None else context - part.max_tokens
     found = [each for each in zip(longest, lengths, strict=True) if room and each[1] > room]
     if found:
@@ -185,13 +186,6 @@ def _too_long(prompts: RunPrompts, context: int | None, part: NamedProblems) -> 
             f"{part.key}: problem {problem.problem_id!r}: a prompt of {length} tokens and "
             f"max_tokens = {part.max_tokens} exceed the model's context of {context}{more}"
         )
-
-
-def _encoded(prompts: RunPrompts, problem: Problem) -> tuple[int, ...]:
-    try:
-        return prompts.encode(problem)
-    except DphError as error:
-        raise type(error)(f"problem {problem.problem_id!r}: {error}") from error
 
 
 _LOOKED_AT = 32

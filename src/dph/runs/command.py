@@ -142,7 +142,17 @@ def recipe_of_command(
         train, dev = (str((directory / f"{name}.jsonl").resolve()) for name in ("train", "dev"))
         made = {"train": train, "sets": {"dev": {"path": dev}}}
         asked = replace(asked, data={**asked.data, **made, "databases": str(asked.published[1])})
-    chosen = ChosenRecipe(table=_given(asked, overrides))
+    table: dict[str, Any] = {
+        "method": asked.method,
+        "model": {"path": asked.model},
+        "data": deepcopy(dict(asked.data)),
+    }
+    for override in map(read_override, overrides):
+        put(table, override)
+    spell_out_sets(table)
+    start_paths_at(table, Path.cwd())
+    place_own_code(table, beside=Path.cwd(), overridden=False)
+    chosen = ChosenRecipe(table=table)
     if "sets" not in chosen.table["data"]:
         chosen = _with_held_out(chosen, directory)
     if (directory / FILE).exists():
@@ -193,21 +203,6 @@ def write_chosen(chosen: ChosenRecipe, directory: Path) -> Path:
         first = f"{_HELD_OUT_OF}{train}\n" if hub_file(train) else ""
         write_text(directory / FILE, first + tomli_w.dumps(chosen.table))
     return directory / FILE
-
-
-def _given(asked: GivenSettings, overrides: Sequence[str]) -> dict[str, Any]:
-    """The table of the given settings, with absolute paths."""
-    table: dict[str, Any] = {
-        "method": asked.method,
-        "model": {"path": asked.model},
-        "data": deepcopy(dict(asked.data)),
-    }
-    for override in map(read_override, overrides):
-        put(table, override)
-    spell_out_sets(table)
-    start_paths_at(table, Path.cwd())
-    place_own_code(table, beside=Path.cwd(), overridden=False)
-    return table
 
 
 def _require_same(chosen: ChosenRecipe, directory: Path) -> None:
@@ -364,24 +359,12 @@ def _fitted(
         chosen = _with(given, *(Choice(f"model.{key}", way[key], reason) for key in way))
         adapts = "adapter" in chosen.table["model"]
         chosen = _with(chosen, _rate(parameters, adapts=adapts))
-        refusal = _refusal(chosen, directory, files, named, device)
-        if not refusal:
+        findings = Findings()
+        check_memory(_resolved(chosen, directory), files, named, findings, device=device)
+        if not findings.errors:
             break
-        reason = refusal.partition(":")[0]
+        reason = findings.errors[0].partition(":")[0]
     return chosen
-
-
-def _refusal(
-    chosen: ChosenRecipe,
-    directory: Path,
-    files: CheckedModel | None,
-    named: Sequence[NamedProblems],
-    device: Device | None,
-) -> str:
-    """The error of the estimated memory, or ''."""
-    findings, recipe = Findings(), _resolved(chosen, directory)
-    check_memory(recipe, files, named, findings, device=device)
-    return "; ".join(findings.errors)
 
 
 def _resolved(chosen: ChosenRecipe, directory: Path) -> Recipe:

@@ -170,7 +170,7 @@ _BEST_SCHEMA = 1
 
 def read_best(directory: Path, *, score: str | None) -> BestCheckpoint | None:
     """The best checkpoint in ``directory`` by ``score``; None if none is known by this score."""
-    path = _best_file(directory)
+    path = directory / "best.json"
     if score is None or not path.exists():
         return None
     try:
@@ -191,11 +191,7 @@ def best_place(directory: Path, *, score: str | None) -> Path | None:
 
 def write_best(directory: Path, best: BestCheckpoint) -> None:
     """Name the best checkpoint."""
-    write_json(_best_file(directory), {"schema": _BEST_SCHEMA, **asdict(best)})
-
-
-def _best_file(directory: Path) -> Path:
-    return directory / "best.json"
+    write_json(directory / "best.json", {"schema": _BEST_SCHEMA, **asdict(best)})
 
 
 def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:
@@ -229,16 +225,14 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    return [_parsed(line, number, path) for number, line in enumerate(lines[:-1], 1)]
-
-
-def _parsed(line: str, number: int, path: Path) -> dict[str, Any]:
-    try:
-        metrics: dict[str, Any] = json.loads(line)
-        int(metrics["step"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError(
-            f"{path}, line {number} is damaged: {line!r:.60}; "
-            "move the file away to continue without it"
-        ) from error
-    return metrics
+    rows = []
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            rows.append(json.loads(line))
+            int(rows[-1]["step"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise DataError(
+                f"{path}, line {number} is damaged: {line!r:.60}; "
+                "move the file away to continue without it"
+            ) from error
+    return rows

@@ -21,7 +21,6 @@ from dph.runs.answers import drawing, scorer_of
 from dph.runs.directory import EvaluationDirectory, step_of
 from dph.runs.evaluate.evaluate import (
     EvaluationSet,
-    TokenReader,
     evaluate,
     keep_token_details,
     total_answers,
@@ -90,7 +89,8 @@ def _keep_tokens(
             place.tokens,
             sets,
             samples,
-            TokenReader(compare=compare, piece=lambda token: str(tokenizer.decode([token]))),
+            compare=compare,
+            piece=lambda token: str(tokenizer.decode([token])),
             samples=recipe.evaluate.token_details,
             seed=seed,
             digest=recipe_digest(

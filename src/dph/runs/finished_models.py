@@ -114,8 +114,12 @@ def measured_model(recipe: Recipe, directory: Path, model: Path | None) -> Evalu
         raise ModelError(f"{model} is not the directory of a saved transformers model")
     if model.resolve() == model_directory(recipe.model).resolve():
         return EvaluatedModel(model=model, directory=run.base.path)
-    place = _place_of_its_own(run.models, model.resolve())
-    return EvaluatedModel(model=model, directory=place, noted=True)
+    whole = model.resolve()
+    # Every checkpoint is in a directory of this name, which tells no two of them apart.
+    names = [part for part in whole.parts[1:] if part != CHECKPOINTS] or ["model"]
+    places = [run.models / "-".join(names[-count:]) for count in range(1, len(names) + 1)]
+    own = next(place for place in places if place == places[-1] or _is_for(place, whole))
+    return EvaluatedModel(model=model, directory=own, noted=True)
 
 
 @contextmanager
@@ -136,13 +140,6 @@ def claimed(measured: EvaluatedModel) -> Iterator[None]:
                 note.parent.rmdir()
                 note.parent.parent.rmdir()
                 note.parent.parent.parent.rmdir()
-
-
-def _place_of_its_own(models: Path, model: Path) -> Path:
-    # Every checkpoint is in a directory of this name, which tells no two of them apart.
-    names = [part for part in model.parts[1:] if part != CHECKPOINTS] or ["model"]
-    candidates = [models / "-".join(names[-count:]) for count in range(1, len(names) + 1)]
-    return next(place for place in candidates if place == candidates[-1] or _is_for(place, model))
 
 
 def _is_for(place: Path, model: Path) -> bool:

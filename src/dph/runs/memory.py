@@ -196,7 +196,12 @@ def read_shape(directory: Path) -> ModelShape:
     try:
         whole = read_json(directory / "config.json")
         config = whole.get("text_config", whole)
-        shapes = _shapes(directory)
+        shapes, linear = _shapes(directory), dict[str, tuple[int, int]]()
+        for name, shape in shapes.items():
+            if len(shape) == 2 and name.endswith(".weight") and _LAYER.search(name):
+                rows, columns = shape
+                transposed = config.get("model_type") == "gpt2"
+                linear[name] = (rows, columns) if transposed else (columns, rows)
         hidden = int(_first(config, "hidden_size", "n_embd"))
         heads = int(_first(config, "num_attention_heads", "n_head"))
         head = int(config.get("head_dim") or hidden // heads)
@@ -210,7 +215,7 @@ def read_shape(directory: Path) -> ModelShape:
             keys=int(config.get("num_key_value_heads") or heads) * head,
             inner=int(inner),
             gated=any("gate_proj" in name or "gate_up_proj" in name for name in shapes),
-            linear=_linear(shapes, transposed=config.get("model_type") == "gpt2"),
+            linear=linear,
             largest=max(map(prod, shapes.values())),
         )
     except (DataError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
@@ -229,17 +234,6 @@ def _shapes(directory: Path) -> dict[str, tuple[int, ...]]:
     if not shapes:
         raise ValueError("there are no weights (*.safetensors)")
     return shapes
-
-
-def _linear(
-    shapes: Mapping[str, tuple[int, ...]], *, transposed: bool
-) -> dict[str, tuple[int, int]]:
-    found = {}
-    for name, shape in shapes.items():
-        if len(shape) == 2 and name.endswith(".weight") and _LAYER.search(name):
-            outputs, inputs = reversed(shape) if transposed else shape
-            found[name] = (inputs, outputs)
-    return found
 
 
 def _first(config: Mapping[str, Any], *names: str, default: Any = ...) -> Any:
@@ -389,7 +383,11 @@ def activations(recipe: Recipe, shape: ModelShape, tokens: int, head: float) -> 
     # Temporary tensors of a layer's backward pass, which begins when the logits are gone.
     moving: float = tokens * _products(recipe) * (2 * shape.inner + 2 * shape.hidden)
     narrowed = _narrowed(recipe, shape.matrices)
-    copies = _copies(recipe, shape)
+    adapter, copies = recipe.model.adapter, 0.0
+    if recipe.model.weights == "nf4":  # restored from four bits, one matrix at a time
+        copies += 2.0 * max(map(prod, shape.linear.values()))
+    if adapter is not None and adapter.kind == "dora":  # the product of the small matrices
+        copies += 1.4 * 4.0 * sum(inputs * outputs for inputs, outputs in shape.targets(adapter))
     if recipe.model.gradient_checkpointing:  # a layer and its narrowed weights are made again
         kept = shape.layers * tokens * shape.hidden * _width(recipe)
         return kept + copies + max(moving + layer + narrowed / shape.layers, head, narrowed)
@@ -399,7 +397,8 @@ def activations(recipe: Recipe, shape: ModelShape, tokens: int, head: float) -> 
 def _layer(recipe: Recipe, shape: ModelShape) -> float:
     """Bytes that a layer keeps of a token for its backward pass."""
     b, h, width = _products(recipe), shape.hidden, _width(recipe)
-    liger, frozen = recipe.model.kernels == "liger", recipe.model.adapter is not None
+    liger, adapter = recipe.model.kernels == "liger", recipe.model.adapter
+    frozen = adapter is not None
     # Each of two norms keeps its input in float32, and the normalised values if it has a gradient.
     norms = 2 * h * width if liger else 2 * h * (4 + width * (not frozen))
     attention = b * (2 * shape.queries + 2 * shape.keys)
@@ -408,22 +407,15 @@ def _layer(recipe: Recipe, shape: ModelShape) -> float:
         norms += b * h * (2 if b == width else 4 + shape.gated)
     else:  # adapters keep their own
         inner -= b * shape.inner
-    return norms + attention + inner + _of_adapter(recipe, shape)
-
-
-def _of_adapter(recipe: Recipe, shape: ModelShape) -> float:
-    """Additional bytes that the adapters of a layer keep for a token."""
-    adapter, b = recipe.model.adapter, _products(recipe)
-    if adapter is None:
-        return 0.0
-    kept = 0.0
-    for inputs, outputs in shape.targets(adapter):
-        kept += b * adapter.rank
-        if b == 2:  # widened for the adapter and narrowed again for its product
-            kept += b * inputs
-        if adapter.kind == "dora":  # its scale multiplies both outputs
-            kept += 2 * b * outputs
-    return kept / shape.layers
+    adapted = 0.0
+    if adapter is not None:
+        for inputs, outputs in shape.targets(adapter):
+            adapted += b * adapter.rank
+            if b == 2:  # widened for the adapter and narrowed again for its product
+                adapted += b * inputs
+            if adapter.kind == "dora":  # its scale multiplies both outputs
+                adapted += 2 * b * outputs
+    return norms + attention + inner + adapted / shape.layers
 
 
 def _head(recipe: Recipe, shape: ModelShape, scored: int, *, cuda: bool) -> float:
@@ -451,17 +443,6 @@ def _head(recipe: Recipe, shape: ModelShape, scored: int, *, cuda: bool) -> floa
 def _narrowed(recipe: Recipe, numbers: int) -> float:
     """Bytes of the copies that autocast makes of weights in float32."""
     return 2.0 * numbers * (_width(recipe) == 4 and _products(recipe) == 2)
-
-
-def _copies(recipe: Recipe, shape: ModelShape) -> float:
-    """Bytes of matrices that are restored from four bits, or computed for DoRA."""
-    adapter = recipe.model.adapter
-    copies = 0.0
-    if recipe.model.weights == "nf4":  # one matrix at a time
-        copies += 2.0 * max(map(prod, shape.linear.values()))
-    if adapter is not None and adapter.kind == "dora":  # the product of the small matrices
-        copies += 1.4 * 4.0 * sum(inputs * outputs for inputs, outputs in shape.targets(adapter))
-    return copies
 
 
 def _step(trained: int, shape: ModelShape, *, adapter: bool, states: float, cuda: bool) -> float:

@@ -244,8 +244,12 @@ def accepted_grading(job: RunJob, pool: Manifest) -> ValueSource:
     was = pool.values.graded_version
     if pool.values.graded_by != expected.graded_by or was == expected.graded_version:
         return expected
-    if not (job.accept_verifier or was in _versions_of_run(job)):
-        raise PoolError(f"{_change(verifier, was)} since the pool {job.pool} was made; {_HOW}")
+    if not job.accept_verifier:
+        checkpoint, had = job.directory.newest_checkpoint, set[str]()
+        if checkpoint is not None and _other_version(verifier, checkpoint) is None:
+            had = {v.version for v in read_verifiers(checkpoint) if v.name == verifier.name}
+        if was not in had:
+            raise PoolError(f"{_change(verifier, was)} since the pool {job.pool} was made; {_HOW}")
     return expected.model_copy(update={"graded_version": was})
 
 
@@ -260,12 +264,3 @@ def _change(verifier: Verifier, was: str) -> str:
     if source is not None:
         return f"the {kind} file {source} (of {verifier.name!r}) changed"
     return f"the {kind} {verifier.name!r} changed, from version {was!r} to {verifier.version!r},"
-
-
-def _versions_of_run(job: RunJob) -> set[str]:
-    """The verifier's versions that a run has had, if the last of them is the present one."""
-    checkpoint = job.directory.newest_checkpoint
-    if checkpoint is None or _other_version(job.verifier, checkpoint) is not None:
-        return set()
-    history = read_verifiers(checkpoint)
-    return {each.version for each in history if each.name == job.verifier.name}

@@ -77,31 +77,26 @@ class Shots:
         """Put the examples before the problem's prompt, unless it already begins with them."""
         prompt = problem.prompt
         if isinstance(prompt, str) and not chat:
-            return replace(problem, prompt=self._text(prompt))
-        given = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else prompt
-        return replace(problem, prompt=self._messages(given))
-
-    def _text(self, prompt: str) -> str:
-        before, _, rest = self.template.partition("{prompt}")
-        between, _, after = rest.partition("{answer}")
-        beginning = "".join(
-            f"{before}{each.prompt}{between}{each.answer}{after}" for each in self.examples
-        )
-        if prompt.startswith(beginning):
-            return prompt
-        # A space before the answer is part of the answer's first token.
-        return beginning + f"{before}{prompt}{between}".rstrip(" ")
-
-    def _messages(self, given: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+            before, _, rest = self.template.partition("{prompt}")
+            between, _, after = rest.partition("{answer}")
+            beginning = "".join(
+                f"{before}{each.prompt}{between}{each.answer}{after}" for each in self.examples
+            )
+            if prompt.startswith(beginning):
+                return problem
+            # A space before the answer is part of the answer's first token.
+            asked = beginning + f"{before}{prompt}{between}".rstrip(" ")
+            return replace(problem, prompt=asked)
+        given = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else tuple(prompt)
         shown = tuple(
             {"role": role, "content": text}
             for each in self.examples
             for role, text in (("user", each.prompt), ("assistant", each.answer))
         )
         first = 1 if given[0]["role"] == "system" else 0
-        if tuple(given[first : first + len(shown)]) == shown:
-            return tuple(given)
-        return (*given[:first], *shown, *given[first:])
+        if given[first : first + len(shown)] != shown:
+            given = (*given[:first], *shown, *given[first:])
+        return replace(problem, prompt=given)
 
 
 def recipe_shots(
@@ -124,25 +119,22 @@ def recipe_shots(
             raise DataError(f"data.shots: {count} examples needed, but {where} has {len(chosen)}")
         order = generator(settings.seed, "shots").permutation(len(chosen))[:count]
         chosen = [chosen[index] for index in order]
-    examples = tuple(_example(problem, settings.answer, where) for problem in chosen)
+    examples = []
+    for problem in chosen:
+        value, name = problem.answer.get(settings.answer), problem.problem_id
+        if value is None:
+            raise DataError(
+                f"data.shots: problem {name!r} of {where} has no {settings.answer!r}; its fields "
+                f"are {sorted(problem.answer)} (data.shots.answer names the one to show)"
+            )
+        if not isinstance(problem.prompt, str):
+            raise DataError(
+                f"data.shots: problem {name!r} of {where} is a chat; an example must be text"
+            )
+        examples.append(Example(problem.prompt, str(value)))
     shown = {each.problem_id for each in same_prompts(train, chosen)}
     left = tuple(problem for problem in train if problem.problem_id not in shown)
-    return Shots(examples, settings.template or TEMPLATE), left
-
-
-def _example(problem: Problem, answer: str, where: str) -> Example:
-    value = problem.answer.get(answer)
-    if value is None:
-        raise DataError(
-            f"data.shots: problem {problem.problem_id!r} of {where} has no {answer!r}; its fields "
-            f"are {sorted(problem.answer)} (data.shots.answer names the one to show)"
-        )
-    if not isinstance(problem.prompt, str):
-        raise DataError(
-            f"data.shots: problem {problem.problem_id!r} of {where} is a chat; an example must be "
-            f"text"
-        )
-    return Example(problem.prompt, str(value))
+    return Shots(tuple(examples), settings.template or TEMPLATE), left
 
 
 def require_no_shown_test(
@@ -226,7 +218,17 @@ def file_prompts(
     """Prompts of ``file`` selected by ``only`` and ``novel``; refuse any that are in ``sets``."""
     settings.require_file()
     assert settings.file is not None
-    chosen = _selected_rows(load_problems(settings.file), settings)
+    rows = chosen = list(load_problems(settings.file))
+    for column, value in settings.only.items():
+        if not any(column in row.answer for row in rows):
+            raise DataError(f"self_consistency.only: no row has the column {column!r}")
+        chosen = [row for row in chosen if row.answer.get(column) == value]
+        if not chosen:
+            found = sorted({repr(row.answer.get(column)) for row in rows})[:5]
+            raise DataError(
+                f"self_consistency.only: no remaining row has {column} = {value!r}; found "
+                f"{', '.join(found)} ..."
+            )
     _require_no_tests(chosen, settings, sets)
     if settings.novel:
         chosen = with_new_words(chosen, train)
@@ -242,21 +244,6 @@ def require_unlabelled(problems: Sequence[Problem], *, per_step: int) -> None:
             f"self_consistency.problems_per_step = {per_step}, but there are only "
             f"{len(problems)} unlabelled prompts"
         )
-
-
-def _selected_rows(rows: Sequence[Problem], settings: SelfConsistencySettings) -> list[Problem]:
-    chosen = list(rows)
-    for column, value in settings.only.items():
-        if not any(column in row.answer for row in rows):
-            raise DataError(f"self_consistency.only: no row has the column {column!r}")
-        chosen = [row for row in chosen if row.answer.get(column) == value]
-        if not chosen:
-            found = sorted({repr(row.answer.get(column)) for row in rows})[:5]
-            raise DataError(
-                f"self_consistency.only: no remaining row has {column} = {value!r}; found "
-                f"{', '.join(found)} ..."
-            )
-    return chosen
 
 
 def _require_no_tests(

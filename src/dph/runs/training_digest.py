@@ -91,7 +91,13 @@ class TrainingKey:
     def digest(self) -> str:
         """The digest, with the pools of anchors as they are now."""
         before, after = self._inputs
-        return recipe_digest(*before, _stores(self.recipe), *after)
+        anchors = {}
+        for name, anchor in self.recipe.objective.anchors.items():
+            said = anchor.model_dump(mode="json").items()
+            used = {key: value for key, value in said if _ADDED_TO_ANCHORS.get(key, ...) != value}
+            # The contents of a pool instead of its path.
+            anchors[name] = {**used, "samples": with_directory(anchor.samples, _held)}
+        return recipe_digest(*before, anchors, *after)
 
     @cached_property
     def _inputs(self) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -110,7 +116,18 @@ class TrainingKey:
             {"verifier": identity["name"], "settings": identity["settings"]},
             _GONE | settings,
         )
-        own = _own_terms(recipe)
+        objective = recipe.objective
+        terms = (
+            objective.advantage,
+            objective.surrogate,
+            *objective.penalties.values(),
+            *objective.anchors.values(),
+        )
+        own = {  # the files of user-defined terms
+            term.chosen: source_fingerprint(term.chosen.partition(":")[0], recipe.data.modules)
+            for term in terms
+            if is_import_path(term.chosen)
+        }
         return before, (own, recipe.presampling_seed, recipe.seed, *_other_sections(recipe))
 
 
@@ -131,16 +148,6 @@ def _other_sections(recipe: Recipe) -> Iterator[dict[str, Any]]:
         yield {"environment.tokens": acts.tokens}
 
 
-def _stores(recipe: Recipe) -> dict[str, Any]:
-    """The anchors, with the contents of their pools instead of the paths."""
-    anchors = {}
-    for name, anchor in recipe.objective.anchors.items():
-        said = anchor.model_dump(mode="json").items()
-        used = {key: value for key, value in said if _ADDED_TO_ANCHORS.get(key, ...) != value}
-        anchors[name] = {**used, "samples": with_directory(anchor.samples, _held)}
-    return anchors
-
-
 def _held(pool: str) -> str:
     manifest = Path(pool) / MANIFEST
     return sha256(manifest) if manifest.is_file() else ""
@@ -152,22 +159,6 @@ def _counts(recipe: Recipe, key: str, value: Any) -> bool:
     if key in _ADDED and value == _ADDED[key]:
         return False
     return _changes_the_result(key) and key not in _PLACES
-
-
-def _own_terms(recipe: Recipe) -> dict[str, str]:
-    """Digests of the files of user-defined terms, by import path."""
-    objective = recipe.objective
-    terms = (
-        objective.advantage,
-        objective.surrogate,
-        *objective.penalties.values(),
-        *objective.anchors.values(),
-    )
-    return {
-        term.chosen: source_fingerprint(term.chosen.partition(":")[0], recipe.data.modules)
-        for term in terms
-        if is_import_path(term.chosen)
-    }
 
 
 def what_changed(path: Path, recipe: Recipe) -> str:

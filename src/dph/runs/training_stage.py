@@ -15,11 +15,11 @@ from dph.recipe import EvaluationSettings, Recipe, recipe_digest
 from dph.records import Problem
 from dph.runs.answers import graded_sampler, scorer_of, torch_sampler, verifier_maker
 from dph.runs.directory import best_place, note_beginning
-from dph.runs.evaluate.evaluate import EvaluationSet, style_name
+from dph.runs.evaluate.evaluate import EvaluationSet, described
 from dph.runs.evaluation_stage import evaluation_set
 from dph.runs.job import RunJob
 from dph.runs.prepare import accepted_grading, note_accepted_verifier
-from dph.runs.presample.manifest import Source, require_fit, require_policy_of, require_usable
+from dph.runs.presample.manifest import Source, require_fit, require_policy, require_usable
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.presampling_stage import pool_source
@@ -28,8 +28,7 @@ from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loop import Actors, Trained, train
 from dph.runs.train.tracking import Metrics, shown_answers
 from dph.runs.train.updating import TrainingForward
-from dph.tasks.problems import problems_fingerprint
-from dph.tasks.verifiers.base import OneAtATime, Verifier, verifier_identity
+from dph.tasks.verifiers.base import OneAtATime, Verifier
 
 
 def _evaluations(
@@ -104,21 +103,12 @@ def _digest(recipe: Recipe, sets: Sequence[EvaluationSet]) -> str:
 
     A changed version is refused or accepted by the run's checkpoint.
     """
-    settings = recipe.evaluate
-    graders = [verifier_identity(chosen.draw.graded_by) for chosen in sets]
+    settings, told = recipe.evaluate, list(map(described, sets))
+    for one in told:
+        one["verifier"] = {key: one["verifier"][key] for key in ("name", "settings")}
     return recipe_digest(
         {
-            "sets": [
-                {
-                    "name": chosen.name,
-                    "problems": problems_fingerprint(chosen.problems),
-                    "verifier": {key: grader[key] for key in ("name", "settings")},
-                    "style": style_name(chosen.draw.style),
-                    "parameters": chosen.draw.limits,
-                    "prompts": [chosen.draw.encode(problem) for problem in chosen.problems],
-                }
-                for chosen, grader in zip(sets, graders, strict=True)
-            ],
+            "sets": told,
             "samples": settings.during.samples,
             "greedy": settings.during.greedy,
             "compared": settings.during.compared,
@@ -159,7 +149,14 @@ def _read_pools(
     for anchor in anchors.values():
         if (place := anchor.pool) is not None and place not in loaded:  # anchors may share one
             other = load_pool(place)
-            require_policy_of(place, other.manifest, source, initial=initial)
+            require_policy(
+                place,
+                other.manifest,
+                tokenizer_fingerprint=source.tokenizer_fingerprint,
+                temperature=source.temperature,
+                dtype=source.dtype,
+                model_fingerprint=source.model_fingerprint if initial else None,
+            )
             loaded[place] = other.rehearsal
     return problems, {name: loaded[anchor.pool] for name, anchor in anchors.items()}
 

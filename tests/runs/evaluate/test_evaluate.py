@@ -8,7 +8,6 @@ from dph.records import Outcome, Verdict
 from dph.runs.evaluate import evaluate as module
 from dph.runs.evaluate.evaluate import (
     EvaluationSet,
-    TokenReader,
     evaluate,
     evaluate_set,
     keep_token_details,
@@ -153,7 +152,7 @@ def reader(calls=None):
             for ids in completions
         ]
 
-    return TokenReader(compare=compare, piece=lambda token: f"<{token}>")
+    return {"compare": compare, "piece": lambda token: f"<{token}>"}
 
 
 @pytest.fixture
@@ -165,8 +164,8 @@ def evaluated(tmp_path, make_set):
 
 def keep(path, evaluated, **changes):
     sets, table = evaluated
-    settings = {"samples": 2, "seed": 1, "digest": "d", **changes}
-    keep_token_details(path, sets, table, settings.pop("reader", reader()), **settings)
+    settings = {"samples": 2, "seed": 1, "digest": "d", **reader(), **changes}
+    keep_token_details(path, sets, table, **settings)
 
 
 def test_the_first_samples_and_the_greedy_answer_are_kept_token_by_token(tmp_path, evaluated):
@@ -190,7 +189,7 @@ def test_the_first_samples_and_the_greedy_answer_are_kept_token_by_token(tmp_pat
 def test_a_finished_file_is_left_and_another_digest_makes_it_again(tmp_path, evaluated):
     path, calls = tmp_path / "tokens.parquet", []
     for digest in ("d", "d", "e"):
-        keep(path, evaluated, reader=reader(calls), digest=digest)
+        keep(path, evaluated, **reader(calls), digest=digest)
     assert calls == 2 * [3 * 4, 3 * 2, 3 * 3]  # two chunks of the first set, one of the second
 
 
@@ -204,7 +203,7 @@ def test_a_killed_call_continues_with_the_chunk_it_was_at(tmp_path, evaluated):
     with pytest.raises(RuntimeError, match="killed"):
         keep(path, evaluated)
     sets[0].draw.sampler.fail_at_call = None
-    keep(path, evaluated, reader=reader(calls))
+    keep(path, evaluated, **reader(calls))
     assert calls == [3 * 2, 3 * 3]
     assert path.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 

@@ -103,7 +103,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
         yield temporary
         for file in [temporary] if temporary.is_file() else sorted(temporary.rglob("*")):
             if file.is_file():
-                _flush(file)
+                with file.open("rb") as written:
+                    os.fsync(written.fileno())
         if path.is_dir():  # a directory cannot be replaced in one move: step aside first
             aside = path.with_name(f".{path.name}.old")
             _remove(aside)
@@ -131,11 +132,6 @@ def atomic_file(path: Path) -> Iterator[Path]:
 def write_text(path: Path, text: str) -> None:
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _remove(path: Path) -> None:

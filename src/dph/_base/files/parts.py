@@ -69,8 +69,10 @@ class Parts:
             return
         pieces = sorted(self._directory.glob("[!.]*"))
         if earlier is Earlier.REQUIRED_SAME and pieces:
+            known = found if isinstance(found, dict) else {}
+            changed = [key for key in self._job if known.get(key) != self._job[key]] or ["format"]
             raise DataError(
-                f"{self._directory} belongs to another job (different {self._changes(found)}); "
+                f"{self._directory} belongs to another job (different {', '.join(changed)}); "
                 "use the same input and options, or start again without --resume"
             )
         if earlier is Earlier.KEPT_IF_SAME and pieces:
@@ -83,10 +85,6 @@ class Parts:
             return read_json(self._directory / _JOB)
         except DataError:  # missing or cut off: any pieces belong to no job
             return None
-
-    def _changes(self, found: Any) -> str:
-        known = found if isinstance(found, dict) else {}
-        return ", ".join(key for key in self._job if known.get(key) != self._job[key]) or "format"
 
 
 class TableParts(Parts):

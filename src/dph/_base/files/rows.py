@@ -214,12 +214,19 @@ def read_chunks(path: Path, size: int) -> Iterator[Chunk]:
     Values of a parquet file are as pyarrow has them, so that they can be written back.
     """
     empty = True
-    for chunk in _chunks(path, size):
+    if _require_file(path) is RowFormat.PARQUET:
+        for table in parquet_tables(path, size):
+            empty = False
+            yield Chunk(_table_rows(table, path), table)
+        if empty:
+            yield Chunk([], open_parquet(path).schema_arrow.empty_table())
+        return
+    rows = _objects(path)
+    while chunk := list(islice(rows, size)):
         empty = False
-        yield chunk
+        yield Chunk(chunk)
     if empty:
-        schema = open_parquet(path).schema_arrow if _is_parquet(path) else None
-        yield Chunk([], schema.empty_table() if schema is not None else None)
+        yield Chunk([])
 
 
 def count_rows(path: Path) -> int:
@@ -244,16 +251,6 @@ def column_names(path: Path) -> tuple[str, ...]:
             return _header(path, _csv_records(path))
 
 
-def _chunks(path: Path, size: int) -> Iterator[Chunk]:
-    if _is_parquet(path):
-        for table in parquet_tables(path, size):
-            yield Chunk(_table_rows(table, path), table)
-        return
-    rows = _objects(path)
-    while chunk := list(islice(rows, size)):
-        yield Chunk(chunk)
-
-
 def _objects(path: Path) -> Iterator[dict[str, Any]]:
     for place, row in read_rows(path):
         if not isinstance(row, dict):
@@ -267,10 +264,6 @@ def _table_rows(table: pa.Table, path: Path) -> list[dict[str, Any]]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path} has text that is not UTF-8: {error}") from error
     return rows
-
-
-def _is_parquet(path: Path) -> bool:
-    return _require_file(path) is RowFormat.PARQUET
 
 
 def _require_file(path: Path) -> RowFormat:

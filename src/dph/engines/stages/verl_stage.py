@@ -127,7 +127,13 @@ def train_stage(job: RunJob, progress: ProgressDisplay) -> Trained:
     note_accepted_verifier(job)
     if job.resumed.checkpoint is not None and job.resumed.step == steps:
         return Trained(checkpoint=job.resumed.checkpoint, step=steps, stopped=False)
-    _require_usable_pool(job)
+    if job.needs_pool:
+        require_usable(
+            job.pool,
+            load_pool(job.pool).manifest,
+            rehearses=recipe.objective.rehearses_pool,
+            explores=recipe.train.problems_per_step if recipe.train.problems != "all" else 0,
+        )
     require_made_from(run.place, job.training_key(), done=newest_step(run))
     (train,) = commands(run, pool=False)
     with only_writer(directory):
@@ -177,17 +183,6 @@ def _write_problems(job: RunJob, run: VerlRun) -> None:
     acts = job.recipe.environment.path is not None
     gold = ground_truth_of(job.problems[0], acts=acts)
     problems_to_verl(plain, run.place / PROBLEMS_FILE, ground_truth=gold)
-
-
-def _require_usable_pool(job: RunJob) -> None:
-    recipe = job.recipe
-    if job.needs_pool:
-        require_usable(
-            job.pool,
-            load_pool(job.pool).manifest,
-            rehearses=recipe.objective.rehearses_pool,
-            explores=recipe.train.problems_per_step if recipe.train.problems != "all" else 0,
-        )
 
 
 def require_made_from(place: Path, digest: str, *, done: int) -> None:

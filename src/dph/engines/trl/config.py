@@ -87,7 +87,12 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
         apply_terms(self, settings)
         if not settings.rehearses:
             return
-        self._require_pool(settings)
+        for name, anchor in settings.active_anchors.items():
+            if anchor.samples == POOL and not self.pool:
+                what = "eta" if name == REHEARSAL else f"objective.anchors.{name}.weight"
+                raise SettingsError(
+                    f"{what}={anchor.weight} needs a pool: DPHConfig(pool=<directory>)"
+                )
         if not isinstance(self.rehearsal_per_step, int) or self.rehearsal_per_step < 1:
             raise SettingsError(
                 f"rehearsal_per_step must be a whole number of at least 1, got "
@@ -98,7 +103,13 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
                 "rehearsal compares log-probs of float32 or bfloat16 forwards, got fp16=True: "
                 "use bf16=True, or neither"
             )
-        self._warn_of_saves_inside_a_rollout()
+        per_rollout = self.steps_per_rollout
+        if self.save_strategy == "steps" and not (self.save_steps / per_rollout).is_integer():
+            logger.warning(
+                "save_steps=%s is not a multiple of the %g optimizer steps of a rollout: some "
+                "checkpoints will be refused when a run resumes",
+                *(self.save_steps, per_rollout),
+            )
 
     def _read_objective(self) -> ObjectiveSettings:
         given = self.objective
@@ -111,15 +122,6 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
         except SettingsError as error:
             raise SettingsError(f"DPHConfig: {error}") from error
 
-    def _require_pool(self, settings: ObjectiveSettings) -> None:
-        for name, anchor in settings.active_anchors.items():
-            if anchor.samples == POOL and not self.pool:
-                short = name == REHEARSAL
-                what = "eta" if short else f"objective.anchors.{name}.weight"
-                raise SettingsError(
-                    f"{what}={anchor.weight} needs a pool: DPHConfig(pool=<directory>)"
-                )
-
     def to_dict(self) -> dict[str, Any]:
         """As in transformers: saved, and sent to trackers."""
         found: dict[str, Any] = super().to_dict()
@@ -130,16 +132,6 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
         """The objective, complete."""
         assert isinstance(self.objective, ObjectiveSettings)
         return self.objective
-
-    def _warn_of_saves_inside_a_rollout(self) -> None:
-        per_rollout = self.steps_per_rollout
-        if self.save_strategy == "steps" and not (self.save_steps / per_rollout).is_integer():
-            logger.warning(
-                "save_steps=%s is not a multiple of the %g optimizer steps of a rollout: some "
-                "checkpoints will be refused when a run resumes",
-                self.save_steps,
-                per_rollout,
-            )
 
     @property
     def precision(self) -> str:
@@ -177,7 +169,14 @@ def apply_terms(args: GRPOConfig, objective: ObjectiveSettings) -> None:
     if "reduction" in named:
         _set(args, "loss_type", REDUCTIONS[objective.reduction], "reduction")
     if "surrogate" in named:
-        _apply_surrogate(args, objective)
+        if args.loss_type not in CLIPPED:
+            raise SettingsError(
+                f"DPHConfig: loss_type={args.loss_type!r} differs from the surrogate 'clipped' of "
+                f"objective.surrogate: leave one of them out"
+            )
+        bounds = objective.surrogate.parameters
+        _set(args, "epsilon", bounds["clip_low"], "surrogate.clip_low")
+        _set(args, "epsilon_high", bounds["clip_high"], "surrogate.clip_high")
     kinds = [term.kind for term in objective.penalties.values()]
     if "kl" in kinds:
         _set(args, "beta", _weight_of(objective, "kl"), "penalties")
@@ -225,17 +224,6 @@ def _require_whole_entropy(args: GRPOConfig, objective: ObjectiveSettings) -> No
 
 def own_advantage(objective: ObjectiveSettings) -> bool:
     return objective.advantage.kind != "group"
-
-
-def _apply_surrogate(args: GRPOConfig, objective: ObjectiveSettings) -> None:
-    if args.loss_type not in CLIPPED:
-        raise SettingsError(
-            f"DPHConfig: loss_type={args.loss_type!r} differs from the surrogate 'clipped' of "
-            f"objective.surrogate: leave one of them out"
-        )
-    bounds = objective.surrogate.parameters
-    _set(args, "epsilon", bounds["clip_low"], "surrogate.clip_low")
-    _set(args, "epsilon_high", bounds["clip_high"], "surrogate.clip_high")
 
 
 def _apply_advantage(args: GRPOConfig, objective: ObjectiveSettings) -> None:

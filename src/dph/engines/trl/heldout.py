@@ -268,17 +268,7 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
     # What is measured, and with what.
 
     def _measure(self, state: Any) -> None:
-        started = time.perf_counter()
-        table = self._drawn()
-        zero = self._trainer.is_world_process_zero()
-        numbers = self._written(table, state.global_step) if zero else {}
-        seconds = time.perf_counter() - started
-        self._seconds += seconds
-        self._log({**numbers, f"eval/{self._name}/seconds": seconds}, state)
-
-    def _drawn(self) -> pa.Table:
-        """The graded answers of all processes, in the order of the problems."""
-        trainer = self._trainer
+        started, trainer = time.perf_counter(), self._trainer
         ranks, rank = trainer.accelerator.num_processes, trainer.accelerator.process_index
         count = len(self._problems)
         # As many for each process: their forwards, and those of vLLM, may wait for each other.
@@ -295,7 +285,12 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
             for problem in self._problems
             for index in range(-1, self._samples)
         ]
-        return pa.Table.from_pylist(order, schema=SAMPLES)
+        table = pa.Table.from_pylist(order, schema=SAMPLES)
+        zero = trainer.is_world_process_zero()
+        numbers = self._written(table, state.global_step) if zero else {}
+        seconds = time.perf_counter() - started
+        self._seconds += seconds
+        self._log({**numbers, f"eval/{self._name}/seconds": seconds}, state)
 
     def _draw(self) -> GradedSampler:
         tokenizer = self._trainer.processing_class
@@ -396,7 +391,14 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         Trainer.log(self._trainer, {name.replace("/", "_", 1): x for name, x in numbers.items()})
         control.should_log = due
         if self._trainer.is_world_process_zero():
-            write_text(self._place.metrics, _log_lines(state.log_history))
+            rows: dict[int, dict[str, Any]] = {}  # one line a step, under our names
+            for entry in state.log_history:
+                row = rows.setdefault(entry["step"], {"step": entry["step"]})
+                for name, value in entry.items():
+                    if isinstance(value, (int, float)) and name != "epoch":
+                        row[f"eval/{name[5:]}" if name.startswith("eval_") else name] = value
+            lines = "".join(json.dumps(rows[step]) + "\n" for step in sorted(rows))
+            write_text(self._place.metrics, lines)
 
 
 def _can_sample_here(trainer: Any, model: Any) -> bool:
@@ -406,14 +408,3 @@ def _can_sample_here(trainer: Any, model: Any) -> bool:
     virtual = is_peft_model(model) and model.active_peft_config.is_prompt_learning
     shaped = args.top_k or args.min_p or args.repetition_penalty != 1.0 or args.generation_kwargs
     return not (trainer.use_vllm or sharded or virtual or shaped)
-
-
-def _log_lines(history: Sequence[Mapping[str, Any]]) -> str:
-    """Numbers of TRL's log as a ``metrics.jsonl``: one line a step, under our names."""
-    rows: dict[int, dict[str, Any]] = {}
-    for entry in history:
-        row = rows.setdefault(entry["step"], {"step": entry["step"]})
-        for name, value in entry.items():
-            if isinstance(value, (int, float)) and name != "epoch":
-                row[f"eval/{name[5:]}" if name.startswith("eval_") else name] = value
-    return "".join(json.dumps(rows[step]) + "\n" for step in sorted(rows))

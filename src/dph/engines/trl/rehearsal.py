@@ -148,14 +148,6 @@ def pools_of(anchors: Sequence[StoredAnchor]) -> list[OpenPool]:
     return list({id(anchor.pool): anchor.pool for anchor in anchors}.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsed:
-    """Shares of a step's token means: the divergence with gradient, |log pi - log pi_ref|."""
-
-    loss: Tensor
-    log_ratio: Tensor
-
-
 def rehearse(
     model: PreTrainedModel,
     share: Share,
@@ -163,7 +155,8 @@ def rehearse(
     *,
     temperature: float,
     pad_id: int,
-) -> Rehearsed:
+) -> tuple[Tensor, Tensor]:
+    """Shares of a step's token means: the divergence with gradient, |log pi - log pi_ref|."""
     scores = completion_scores(
         model,
         [row.prompt_ids for row in share.rows],
@@ -185,10 +178,7 @@ def rehearse(
         weights=torch.tensor(share.weights, device=device),
     )
     gap = (now.detach() - reference).abs()
-    return Rehearsed(
-        loss=anchor_term(batch, divergence),
-        log_ratio=weighted_sum(gap, scores.mask, batch.weights),
-    )
+    return anchor_term(batch, divergence), weighted_sum(gap, scores.mask, batch.weights)
 
 
 # Checks before the first step: the pool is this model's, and TRL can resume here.
@@ -228,9 +218,17 @@ class StartChecks(TrainerCallback):  # type: ignore[misc]
 
     def on_train_begin(self, args: DPHConfig, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Compare log-probs with the pool's at step 0; later, the step with the rollouts."""
-        trainer = self._trainer
-        if state.global_step:
-            _require_whole_rollouts(args, state.global_step)
+        trainer, step, per_rollout = self._trainer, state.global_step, args.steps_per_rollout
+        if not (step / per_rollout).is_integer():
+            raise CheckpointError(
+                f"the checkpoint is of step {step}, in the middle of a rollout of {per_rollout:g} "
+                "optimizer steps (steps_per_generation * num_iterations / "
+                "gradient_accumulation_steps): TRL would draw the rollout again with different "
+                f"weights. Resume from a step that is a multiple of {per_rollout:g} (set "
+                "save_steps so), or use `dph train`, which saves whole rollouts and resumes to the "
+                "bit"
+            )
+        if step:
             return
         forward = TrainingForward(
             model=trainer.accelerator.unwrap_model(trainer.model),
@@ -242,15 +240,3 @@ class StartChecks(TrainerCallback):  # type: ignore[misc]
         )
         for pool in pools_of(trainer.anchors):
             require_reference(pool.samples, forward)
-
-
-def _require_whole_rollouts(args: DPHConfig, step: int) -> None:
-    per_rollout = args.steps_per_rollout
-    if not (step / per_rollout).is_integer():
-        raise CheckpointError(
-            f"the checkpoint is of step {step}, in the middle of a rollout of {per_rollout:g} "
-            "optimizer steps (steps_per_generation * num_iterations / "
-            "gradient_accumulation_steps): TRL would draw the rollout again with different "
-            f"weights. Resume from a step that is a multiple of {per_rollout:g} (set save_steps "
-            "so), or use `dph train`, which saves whole rollouts and resumes to the bit"
-        )

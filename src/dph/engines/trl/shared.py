@@ -115,7 +115,11 @@ def _scores(trainer: Any, model: Any, ids: Tensor, mask: Tensor, keep: int, entr
         return tuple(pad(x, (0, keep - x.shape[1])).where(seen, 0.0) for x in found)
 
     if core.training and torch.is_grad_enabled():
-        _recompute_packed(core)
+        # Checkpointed layers attend in their second forward as in their first.
+        again = {"use_reentrant": False, "context_fn": checkpoint_contexts}
+        for module in core.modules():  # every time: TRL sets it again after a rollout
+            if function := getattr(module, "_gradient_checkpointing_func", None):
+                module._gradient_checkpointing_func = partial(function, **again)
     with trainer.accelerator.autocast():
         _require_support(core, prompts)
         return compute() if model is policy else _within(model, ids, compute)
@@ -124,14 +128,6 @@ def _scores(trainer: Any, model: Any, ids: Tensor, mask: Tensor, keep: int, entr
 def _entropy(trained: bool, table: Tensor, _: slice) -> Tensor:
     with torch.set_grad_enabled(trained):
         return -EntropyBonus().over_vocabulary(table, None)[:, None]
-
-
-def _recompute_packed(model: Any) -> None:
-    """Let checkpointed layers attend in their second forward as in their first."""
-    again = {"use_reentrant": False, "context_fn": checkpoint_contexts}
-    for module in model.modules():  # every time: TRL sets it again after a rollout
-        if function := getattr(module, "_gradient_checkpointing_func", None):
-            module._gradient_checkpointing_func = partial(function, **again)
 
 
 def _within(ddp: Any, ids: Tensor, compute: Callable[[], Any]) -> Any:

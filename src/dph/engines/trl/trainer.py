@@ -17,9 +17,7 @@ from dph.engines.trl.config import DPHConfig, own_advantage
 from dph.engines.trl.rehearsal import (
     MicroStep,
     MicroSteps,
-    Share,
     StartChecks,
-    StoredAnchor,
     open_anchors,
     pools_of,
     rehearsal_share,
@@ -158,7 +156,18 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
             micro=self._micro_steps.next(self.state.global_step, micros),
             micros=micros,
         )
-        shares = [self._share(anchor, place) for anchor in self.anchors]
+        shares = [
+            rehearsal_share(
+                anchor.pool.samples,
+                anchor.settings,
+                self.state.global_step + 1,
+                place,
+                seed=self.args.seed,
+                reduction=self.args.terms.reduction,
+                max_tokens=self.max_completion_length,
+            )
+            for anchor in self.anchors
+        ]
         # Under data parallelism the policy's forward went through the wrapper, whose gradient
         # hooks wait for the sum of all terms; these must not start them a second time.
         policy = self.accelerator.unwrap_model(model)
@@ -168,21 +177,10 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
             )
             for anchor, share in zip(self.anchors, shares, strict=True)
         ]
-        sums = torch.stack([torch.stack([term.loss.detach(), term.log_ratio]) for term in terms])
+        sums = torch.stack([torch.stack([loss.detach(), gap]) for loss, gap in terms])
         self._log_rehearsal(sums, [share.tokens for share in shares], place)
-        weighted = [a.weight * term.loss for a, term in zip(self.anchors, terms, strict=True)]
+        weighted = [a.weight * loss for a, (loss, _) in zip(self.anchors, terms, strict=True)]
         return sum(weighted[1:], start=weighted[0])
-
-    def _share(self, anchor: StoredAnchor, place: MicroStep) -> Share:
-        return rehearsal_share(
-            anchor.pool.samples,
-            anchor.settings,
-            self.state.global_step + 1,
-            place,
-            seed=self.args.seed,
-            reduction=self.args.terms.reduction,
-            max_tokens=self.max_completion_length,
-        )
 
     def _log_rehearsal(self, sums: Tensor, tokens: list[int], place: MicroStep) -> None:
         """Hand a finished step's numbers to TRL, which averages them until it logs."""

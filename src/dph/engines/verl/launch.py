@@ -42,7 +42,11 @@ def launch(config: DictConfig, *, trainer: str) -> None:
     if not config.trainer.use_v1:
         raise SettingsError("trainer.use_v1=false: rehearsal needs verl's V1 trainers")
     precision(config)
-    _name_agent_loops(config)
+    agent: Any = config.actor_rollout_ref.rollout.agent
+    with open_dict(agent):
+        if not agent.agent_loop_config_path:  # the user may bring a file of loops
+            path = files("dph.engines.verl").joinpath("agent_loops.yaml")
+            agent.agent_loop_config_path = str(path)
     _import_in_workers(config)
     _forward_environment(config)
     auto_set_device(config)
@@ -83,15 +87,6 @@ def ending_with_a_node() -> Iterator[None]:
         yield
     finally:
         over.set()
-
-
-def _name_agent_loops(config: DictConfig) -> None:
-    """Let verl's workers find our agent loops, unless the user brings a file of loops."""
-    agent: Any = config.actor_rollout_ref.rollout.agent
-    with open_dict(agent):
-        if not agent.agent_loop_config_path:
-            path = files("dph.engines.verl").joinpath("agent_loops.yaml")
-            agent.agent_loop_config_path = str(path)
 
 
 def _import_in_workers(config: DictConfig) -> None:

@@ -129,10 +129,12 @@ class WorkerLoss(PolicyLoss):
             key = "dph/divergence" if len(self.objective.anchors) == 1 else f"dph/divergence/{name}"
             metrics[key] = Metric(AggregationType.SUM, value.detach())
         count = float(ranks * (weight[stored] > 0).sum())
+        distance = (batch.logprobs.detach() - batch.ref_logprobs).abs()
+        largest = torch.where(batch.mask & stored[:, None], distance, 0.0).max()
         return total, {
             **metrics,
             "dph/stored_rows": Metric(AggregationType.SUM, count),
-            "dph/log_ratio_max": Metric(AggregationType.MAX, _largest(batch, stored)),
+            "dph/log_ratio_max": Metric(AggregationType.MAX, float(largest)),
         }
 
 
@@ -170,10 +172,3 @@ def _loss_batch(model_output: Any, data: TensorDict, weight: Tensor) -> LossBatc
         source=source,
         weights=weight,
     )
-
-
-def _largest(batch: LossBatch, stored: Tensor) -> float:
-    """Largest |log pi - log pi_ref| of the stored answers' tokens, nats."""
-    mask = batch.mask & stored[:, None]
-    distance = (batch.logprobs.detach() - batch.ref_logprobs).abs()
-    return float(torch.where(mask, distance, 0.0).max())

@@ -312,18 +312,24 @@ class MixingActors:
 
     def update_actor(self, batch: KVBatchMeta) -> TensorDict:
         """Verl's update, on policy rows and stored rows."""
-        cells = self._cells(batch)
+        ranks = max(self._actors._dispatch_info["actor"]) + 1
+        minibatches = len(batch) // batch.extra_info["mini_batch_size"]
+        cells = Cells(ranks=ranks, minibatches=minibatches)
         drawn = self._draw(cells)
         mixed = self._mixed(batch, drawn, cells)
         try:
             output: TensorDict = self._actors.update_actor(mixed)
         finally:
             tq.kv_clear(keys=drawn.keys, partition_id=batch.partition_id)
-        return _with_metrics(output, len(batch), drawn)
-
-    def _cells(self, batch: KVBatchMeta) -> Cells:
-        ranks = max(self._actors._dispatch_info["actor"]) + 1
-        return Cells(ranks=ranks, minibatches=len(batch) // batch.extra_info["mini_batch_size"])
+        counted = [sample for sample, used in zip(drawn.samples, drawn.used, strict=True) if used]
+        metrics = dict(output["metrics"])
+        metrics["dph/stored_rows_min"] = metrics["dph/stored_rows"]
+        metrics["dph/stored_rows_max"] = metrics["dph/stored_rows"]
+        metrics["dph/log_ratio_first"] = metrics["dph/log_ratio_max"][:1]
+        metrics["dph/policy_rows"] = [len(batch)]
+        metrics["dph/stored_digest"] = [stored_digest(counted)]
+        tu.assign_non_tensor(output, metrics=metrics)
+        return output
 
     def _draw(self, cells: Cells) -> _Drawn:
         settings, actor = self._settings, self._config.actor_rollout_ref.actor
@@ -400,19 +406,6 @@ def _tokens(sample: RehearsalSample) -> int:
 def _columns(scales: RowScales) -> dict[str, torch.Tensor]:
     values = (scales.weight, scales.policy_tokens, scales.policy_scale)
     return {name: torch.tensor(v) for name, v in zip(SCALES, values, strict=True)}
-
-
-def _with_metrics(output: TensorDict, policy: int, drawn: _Drawn) -> TensorDict:
-    metrics = dict(output["metrics"])
-    share = metrics["dph/stored_rows"]
-    counted = [sample for sample, used in zip(drawn.samples, drawn.used, strict=True) if used]
-    metrics["dph/stored_rows_min"] = share
-    metrics["dph/stored_rows_max"] = share
-    metrics["dph/log_ratio_first"] = metrics["dph/log_ratio_max"][:1]
-    metrics["dph/policy_rows"] = [policy]
-    metrics["dph/stored_digest"] = [stored_digest(counted)]
-    tu.assign_non_tensor(output, metrics=metrics)
-    return output
 
 
 def stored_digest(samples: Sequence[RehearsalSample]) -> int:

@@ -149,20 +149,12 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
         # The threads of the event loop come here side by side, and a verifier takes one at a time.
         with self._one_at_a_time:
             (verdict,) = self._verifier.grade([problem], [text])
-            self._tell(problem, verdict)
+            if verdict.outcome in UNGRADED:  # not due to the answer: the first of each kind
+                self._seen[verdict.outcome] += 1
+                if self._seen[verdict.outcome] == 1:
+                    what = (verdict.outcome.value, problem.problem_id, verdict.reason)
+                    logger.warning("%s: problem %r: %s (told once)", *what)
         return verdict
-
-    def _tell(self, problem: Problem, verdict: Verdict) -> None:
-        """Log the first verdict of each kind that is not due to the answer."""
-        if verdict.outcome in UNGRADED:
-            self._seen[verdict.outcome] += 1
-            if self._seen[verdict.outcome] == 1:
-                logger.warning(
-                    "%s: problem %r: %s (told once)",
-                    verdict.outcome.value,
-                    problem.problem_id,
-                    verdict.reason,
-                )
 
     def _penalty(self, length: int) -> float:
         objective = self._settings.objective

@@ -143,7 +143,10 @@ class EngineForward:
         self, prompts: Sequence[tuple[int, ...]], completions: Sequence[tuple[int, ...]]
     ) -> list[tuple[float, ...]]:
         ranks = max(self._actors._query_dispatch_info("actor")) + 1
-        rows = answer_rows(*_filled(prompts, completions, ranks * self._multiple))
+        pairs = list(zip(prompts, completions, strict=True))
+        shortest = min(pairs, key=lambda pair: len(pair[0]) + len(pair[1]))
+        pairs += [shortest] * (-len(pairs) % (ranks * self._multiple))
+        rows = answer_rows([prompt for prompt, _ in pairs], [answer for _, answer in pairs])
         keys = [f"{uuid4().hex}_{i}_0" for i in range(len(rows))]
         tags = [{"status": "success", "seq_len": len(row)} for row in rows["input_ids"].unbind()]
         tq.kv_batch_put(keys=keys, partition_id=_PARTITION, fields=rows, tags=tags)
@@ -170,13 +173,3 @@ class EngineForward:
             tuple(row[len(prompt) - 1 : len(prompt) + len(completion) - 1].float().tolist())
             for row, prompt, completion in zip(found, prompts, completions, strict=False)
         ]
-
-
-def _filled(
-    prompts: Sequence[tuple[int, ...]], completions: Sequence[tuple[int, ...]], multiple: int
-) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """The rows, padded with copies of the shortest to a multiple."""
-    pairs = list(zip(prompts, completions, strict=True))
-    shortest = min(pairs, key=lambda pair: len(pair[0]) + len(pair[1]))
-    pairs += [shortest] * (-len(pairs) % multiple)
-    return [prompt for prompt, _ in pairs], [completion for _, completion in pairs]

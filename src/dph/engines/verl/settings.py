@@ -317,15 +317,11 @@ def _apply_penalties(config: DictConfig, objective: ObjectiveSettings) -> None:
         estimator = ESTIMATORS[term.parameters["estimator"]]
         _set(config, f"{_ACTOR}.kl_loss_type", estimator, "low_var_kl")
     if objective.needs_reference_model:
-        ask_for_reference(config)
-
-
-def ask_for_reference(config: DictConfig) -> None:
-    """Have verl compute the initial policy's log-probs of new answers."""
-    actor = config.actor_rollout_ref.actor
-    with open_dict(actor):
-        if not actor.use_kl_loss:
-            actor.use_kl_loss, actor.kl_loss_coef = True, 0.0
+        # verl then computes the initial policy's log-probs of new answers.
+        actor = config.actor_rollout_ref.actor
+        with open_dict(actor):
+            if not actor.use_kl_loss:
+                actor.use_kl_loss, actor.kl_loss_coef = True, 0.0
 
 
 def _apply_advantage(config: DictConfig, objective: ObjectiveSettings) -> None:

@@ -29,7 +29,6 @@ from dph.engines.verl.settings import (
 from dph.errors import SettingsError
 from dph.loss.objectives import AnyAdvantage, GroupAdvantage
 from dph.model.loading import load_tokenizer
-from dph.records import Problem
 from dph.runs.objective import make_objective
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.policy_rows import checked, require_stored
@@ -138,7 +137,15 @@ class DPHTrainerColocateAsync(_Rehearsing, PPOTrainerColocateAsync):  # type: ig
 
 def _explore(settings: TrainSettings, config: DictConfig, tokenizer: Any) -> None:
     """Let verl read the problems that pre-sampling left to explore, as its own files ask them."""
-    asked = _asked(settings, config)
+    named = config.data.train_files
+    paths = [Path(path).expanduser() for path in ([named] if isinstance(named, str) else named)]
+    # A pool of our own engine has its problems without the examples that data.shots puts first.
+    asked = {
+        problem.problem_id: problem
+        for path in paths
+        if path.suffix == ".parquet" and path.is_file()
+        for _, problem in problems_of_verl(path, ground_truth=settings.ground_truth)
+    }
     problems = [asked.get(p.problem_id, p) for p in load_pool(settings.pool).exploration]
     require_prompts_fit(problems, settings, config, tokenizer)
     directory = make_directory(Path(config.trainer.default_local_dir).absolute() / "dph")
@@ -148,18 +155,3 @@ def _explore(settings: TrainSettings, config: DictConfig, tokenizer: Any) -> Non
     problems_to_verl(directory / "exploration.jsonl", file, ground_truth=field)
     with open_dict(config):
         config.data.train_files = [str(file)]
-
-
-def _asked(settings: TrainSettings, config: DictConfig) -> dict[str, Problem]:
-    """The problems of ``data.train_files`` by id, from the parquet files that exist.
-
-    A pool of our own engine has its problems without the examples that ``data.shots`` puts first.
-    """
-    named = config.data.train_files
-    paths = [Path(path).expanduser() for path in ([named] if isinstance(named, str) else named)]
-    return {
-        problem.problem_id: problem
-        for path in paths
-        if path.suffix == ".parquet" and path.is_file()
-        for _, problem in problems_of_verl(path, ground_truth=settings.ground_truth)
-    }

@@ -63,8 +63,26 @@ class PackedAttention:
 
     @cached_property
     def calls(self) -> list["_Call"]:
-        """Calls of FlashAttention, that within nodes first."""
-        return _calls(self._rows)
+        """Calls of FlashAttention, that within nodes first; one copy sends all of their tables."""
+        rows = self._rows
+        sides: list[Sequence[Span]] = [rows.sequences, rows.sequences]
+        for level in rows.levels:
+            sides += [[some.tokens for some in level], [some.stem for some in level]]
+        most = [max(span.length for span in side) for side in sides]
+        ends = [np.array([0, *accumulate(s.length for s in side)], np.int32) for side in sides]
+        tokens = [tokens_of_spans(side) for side in sides]
+        device = iter(to_device([*ends, *tokens], rows.ids.device))
+        tables = [next(device) for _ in sides]
+        # A view where the tokens are neighbours, as all branches of one level of prompts are.
+        places = [
+            slice(int(at[0]), int(at[-1]) + 1) if (np.diff(at) == 1).all() else index
+            for at, index in zip(tokens, device, strict=True)
+        ]
+        segments = [
+            Segments(tables[i], tables[i + 1], most[i], most[i + 1])
+            for i in range(0, len(sides), 2)
+        ]
+        return [_Call(*each) for each in zip(segments, places[::2], places[1::2], strict=True)]
 
     def __call__(
         self,
@@ -204,7 +222,9 @@ class _Tabled(torch.autograd.Function):
         for queries, keys, causal, bias in tables:
             scoring = Scoring(scaling, softcap, causal, bias)
             taken = queries.take(query), keys.take(key), keys.take(value)
-            part = _forward(kernel, taken, scoring)
+            mixed, its_sum = kernel.forward(*_by_head(*taken), scoring)
+            shape = queries.count, heads, queries.length
+            part = AttentionPart(mixed.reshape(*shape, -1), its_sum.reshape(shape))
             if not causal:
                 part = merge(part, AttentionPart(queries.take(out), queries.take(log_sum)))
             queries.put(out, part.out)
@@ -228,14 +248,6 @@ class _Tabled(torch.autograd.Function):
             for table, whole, some in zip((queries, keys, keys), grads, found, strict=True):
                 table.put(whole, some, add=not causal)
         return (*grads, None, None, None)
-
-
-def _forward(kernel: Kernel, tensors: QueryKeyValue, scoring: Scoring) -> AttentionPart:
-    batch, heads, length, _ = tensors[0].shape
-    out, log_sum = kernel.forward(*_by_head(*tensors), scoring)
-    return AttentionPart(
-        out.reshape(batch, heads, length, -1), log_sum.reshape(batch, heads, length)
-    )
 
 
 def _backward(
@@ -319,27 +331,6 @@ class _Call(NamedTuple):
     segments: Segments
     queries: slice | Int[Tensor, "queries"]
     keys: slice | Int[Tensor, "keys"]
-
-
-def _calls(rows: PackedRows) -> list[_Call]:
-    """The calls; all of their tables go to the device in one copy."""
-    sides: list[Sequence[Span]] = [rows.sequences, rows.sequences]
-    for level in rows.levels:
-        sides += [[some.tokens for some in level], [some.stem for some in level]]
-    most = [max(span.length for span in side) for side in sides]
-    ends = [np.array([0, *accumulate(s.length for s in side)], np.int32) for side in sides]
-    tokens = [tokens_of_spans(side) for side in sides]
-    device = iter(to_device([*ends, *tokens], rows.ids.device))
-    tables = [next(device) for _ in sides]
-    # A view where the tokens are neighbours, as all branches of one level of prompts are.
-    places = [
-        slice(int(at[0]), int(at[-1]) + 1) if (np.diff(at) == 1).all() else index
-        for at, index in zip(tokens, device, strict=True)
-    ]
-    return [
-        _Call(Segments(tables[i], tables[i + 1], most[i], most[i + 1]), places[i], places[i + 1])
-        for i in range(0, len(sides), 2)
-    ]
 
 
 def _at(

@@ -238,7 +238,16 @@ class EpisodeSampler:
         seed: int,
         on_progress: Callable[[int], None] | None,
     ) -> Ungraded:
-        rows = self._rows(problems, samples, seed, on_progress)
+        places = [(place, index) for place in range(len(problems)) for index in range(samples)]
+        rows: list[_Row] = []  # all trajectories, ``samples`` of each problem in order
+        for begin in range(0, len(places), self.at_once):
+            some = places[begin : begin + self.at_once]
+            with self._begun(problems, some, seed) as (threads, fresh):
+                _require_alike([*rows, *fresh])
+                self._act(fresh, seed, threads)
+            rows += fresh
+            if on_progress:
+                on_progress(len(fresh))
         groups = [rows[samples * at : samples * (at + 1)] for at in range(len(problems))]
         return Ungraded(
             # The prompt of a member whose ``reset`` did not fail, if there is one.
@@ -250,26 +259,6 @@ class EpisodeSampler:
             verdicts=tuple(tuple(row.known for row in group) for group in groups),
             styles=tuple(tuple(row.style for row in group) for group in groups),
         )
-
-    def _rows(
-        self,
-        problems: Sequence[Problem],
-        samples: int,
-        seed: int,
-        on_progress: Callable[[int], None] | None,
-    ) -> list[_Row]:
-        """All trajectories, ``samples`` of each problem in order."""
-        places = [(place, index) for place in range(len(problems)) for index in range(samples)]
-        rows: list[_Row] = []
-        for begin in range(0, len(places), self.at_once):
-            some = places[begin : begin + self.at_once]
-            with self._begun(problems, some, seed) as (threads, fresh):
-                _require_alike([*rows, *fresh])
-                self._act(fresh, seed, threads)
-            rows += fresh
-            if on_progress:
-                on_progress(len(fresh))
-        return rows
 
     @contextmanager
     def _begun(

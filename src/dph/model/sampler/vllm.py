@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 import logging
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -117,10 +117,28 @@ class Engine:
         for name, value in _DEFAULTS.items():
             os.environ.setdefault(name, value)
         logging.getLogger("vllm.renderers.base").addFilter(_is_of_use)
+        arguments = {
+            "model": str(directory),
+            "skip_tokenizer_init": True,
+            "dtype": options.dtype,
+            "tensor_parallel_size": options.gpus,
+            "gpu_memory_utilization": options.memory,
+            "enforce_eager": options.eager,
+            "max_model_len": options.context or _LONGEST_THAT_FITS,
+            "max_num_seqs": options.max_rows,
+            "enable_prefix_caching": True,
+            "logprobs_mode": mode,
+            "generation_config": "vllm",  # no defaults from the model's files
+            "use_tqdm_on_load": False,
+        }
+        if _built_for_cpus():
+            # Prompts go in whole: after a part of one, vLLM sets a request's random numbers back by
+            # an offset, which torch's generators for CPUs do not have, and its processes end.
+            arguments["enable_chunked_prefill"] = False
         with _environment_kept():
             self._vllm = importlib.import_module("vllm")
             try:
-                self._llm = self._vllm.LLM(**_arguments(directory, options, mode))
+                self._llm = self._vllm.LLM(**arguments)
             except Exception as error:  # of any kind: vLLM's own, torch's, those of a worker
                 raise ModelError(f"vLLM cannot serve {directory}: {_line(error)}") from error
         self._draws = 0
@@ -200,26 +218,6 @@ def _environment_kept() -> Iterator[None]:
 def _is_of_use(record: logging.LogRecord) -> bool:
     """Drop the warning about a chat template: vLLM does not load the tokenizer here."""
     return not record.getMessage().startswith("Chat template warmup failed")
-
-
-def _arguments(directory: Path, options: EngineOptions, mode: LogprobsMode) -> Mapping[str, Any]:
-    # On CPUs prompts go in whole: after a part of one, vLLM sets a request's random numbers back by
-    # an offset, which torch's generators for CPUs do not have, and its processes end.
-    return {
-        "model": str(directory),
-        "skip_tokenizer_init": True,
-        "dtype": options.dtype,
-        "tensor_parallel_size": options.gpus,
-        "gpu_memory_utilization": options.memory,
-        "enforce_eager": options.eager,
-        "max_model_len": options.context or _LONGEST_THAT_FITS,
-        "max_num_seqs": options.max_rows,
-        "enable_prefix_caching": True,
-        "logprobs_mode": mode,
-        "generation_config": "vllm",  # no defaults from the model's files
-        "use_tqdm_on_load": False,
-        **({"enable_chunked_prefill": False} if _built_for_cpus() else {}),
-    }
 
 
 def _line(error: Exception) -> str:

@@ -219,7 +219,11 @@ def read_rewards(path: Path, *, set_name: str | None = None) -> SetScores:
     file's order. ``set_name`` takes only rows of this set, which a file of several sets needs.
     """
     answers = read_answers(path).by_problem
-    _require_one_set(path, [name for name, _ in answers], set_name)
+    sets = dict.fromkeys(name for name, _ in answers)
+    if set_name is not None and set_name not in sets:
+        raise DataError(f"{path} has no rows of the set {set_name!r}, only of {', '.join(sets)}")
+    if set_name is None and len(sets) > 1:
+        raise DataError(f"{path} holds several sets, choose one: {', '.join(sets)}")
     problems, bad = {}, []
     for (name, problem_id), of in answers.items():
         if set_name not in (None, name):
@@ -233,14 +237,6 @@ def read_rewards(path: Path, *, set_name: str | None = None) -> SetScores:
     if not problems:
         raise DataError(f"{path} has no graded samples" + (" that count" if bad else ""))
     return uneven_scores(problems, bad_gold=bad)
-
-
-def _require_one_set(path: Path, names: Sequence[str], set_name: str | None) -> None:
-    sets = dict.fromkeys(names)
-    if set_name is not None and set_name not in sets:
-        raise DataError(f"{path} has no rows of the set {set_name!r}, only of {', '.join(sets)}")
-    if set_name is None and len(sets) > 1:
-        raise DataError(f"{path} holds several sets, choose one: {', '.join(sets)}")
 
 
 def uneven_scores(

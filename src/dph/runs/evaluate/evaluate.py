@@ -7,7 +7,7 @@ equally likely; an answer that differs from the graded one is left out and count
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -139,20 +139,22 @@ def chunks(sets: Sequence[EvaluationSet]) -> Iterator[EvaluationSet]:
             yield replace(chosen, problems=chosen.problems[start : start + CHUNK])
 
 
+def described(chosen: EvaluationSet) -> dict[str, Any]:
+    """Everything of a set that its answers and their verdicts depend on."""
+    return {
+        "name": chosen.name,
+        "problems": problems_fingerprint(chosen.problems),
+        "verifier": verifier_identity(chosen.draw.graded_by),
+        "style": style_name(chosen.draw.style),
+        "parameters": chosen.draw.limits,
+        "prompts": [chosen.draw.encode(problem) for problem in chosen.problems],
+    }
+
+
 def _digest(sets: Sequence[EvaluationSet], **rest: str | int | bool) -> str:
-    described: list[Mapping[str, Any]] = [
-        {
-            "name": chosen.name,
-            "problems": problems_fingerprint(chosen.problems),
-            "verifier": verifier_identity(chosen.draw.graded_by),
-            "style": style_name(chosen.draw.style),
-            "parameters": chosen.draw.limits,
-            "prompts": [chosen.draw.encode(problem) for problem in chosen.problems],
-        }
-        for chosen in sets
-    ]
     columns = {field.name: str(field.type) for field in SAMPLES}
-    return recipe_digest({"sets": described, "columns": columns, "chunk": CHUNK, **rest})
+    told = {"sets": list(map(described, sets)), "columns": columns, "chunk": CHUNK}
+    return recipe_digest({**told, **rest})
 
 
 def style_name(style: Callable[[str], str | None] | None) -> str | None:
@@ -199,20 +201,13 @@ For trajectories it also takes ``written``, and compares only the tokens that th
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenReader:
-    """Comparison of two models, and the text of one token."""
-
-    compare: Compare
-    piece: Callable[[int], str]
-
-
 def keep_token_details(
     path: Path,
     sets: Sequence[EvaluationSet],
     samples_table: pa.Table,
-    reader: TokenReader,
     *,
+    compare: Compare,
+    piece: Callable[[int], str],
     samples: int,
     seed: int,
     digest: str,
@@ -220,10 +215,10 @@ def keep_token_details(
 ) -> None:
     """Write the tokens of the greedy answer and of the first ``samples`` samples of every problem.
 
-    ``samples_table`` are the graded answers; ``digest`` names everything that they and the
-    comparison depend on. A file with that digest is left unchanged, and a killed call continues
-    with the chunk at which it was killed. Tokens of tools' results have no values: the policy read
-    them and wrote others.
+    ``samples_table`` are the graded answers, ``piece`` gives a token's text; ``digest`` names
+    everything that they and the comparison depend on. A file with that digest is left unchanged,
+    and a killed call continues with the chunk at which it was killed. Tokens of tools' results have
+    no values: the policy read them and wrote others.
     """
     if digest_of(path) == digest:
         return
@@ -231,7 +226,7 @@ def keep_token_details(
     parts = TableParts(path.with_name(f"{path.stem}.partial"), digest=digest)
 
     def made(chunk: EvaluationSet) -> pa.Table:
-        table = _table(chunk, _drawn(chunk, samples=samples, seed=seed), reader)
+        table = _table(chunk, _drawn(chunk, samples=samples, seed=seed), compare, piece)
         _report(on_progress, len(chunk.problems))
         return table
 
@@ -276,15 +271,18 @@ def _drawn(chunk: EvaluationSet, *, samples: int, seed: int) -> list[list[Comple
 
 
 def _table(
-    chunk: EvaluationSet, drawn: Sequence[Sequence[Completion]], reader: TokenReader
+    chunk: EvaluationSet,
+    drawn: Sequence[Sequence[Completion]],
+    compare: Compare,
+    piece: Callable[[int], str],
 ) -> pa.Table:
-    piece = cache(reader.piece)
+    piece = cache(piece)
     flat = [
         (problem, c) for problem, group in zip(chunk.problems, drawn, strict=True) for c in group
     ]
     written = [c.written for _, c in flat]
     acting = {} if all(row is None for row in written) else {"written": written}
-    compared = reader.compare(
+    compared = compare(
         [c.prompt_ids or chunk.draw.encode(problem) for problem, c in flat],
         [c.token_ids for _, c in flat],
         **acting,

@@ -249,7 +249,11 @@ def simultaneous_band(
     told = np.isinf(distances).mean(axis=0) <= (1 - level) / len(apart)
     width = np.full(len(apart), np.inf)
     if told.any():
-        width[told] = _balanced(distances[:, told], level) * error[told]
+        known = distances[:, told]
+        ordered = np.sort(known, axis=0)
+        ranks = [np.searchsorted(*columns) for columns in zip(ordered.T, known.T, strict=True)]
+        worst = np.sort(np.max(ranks, axis=0))
+        width[told] = ordered[worst[int(np.ceil(level * len(worst))) - 1]] * error[told]
     return _band(apart, mean, width, level)
 
 
@@ -298,16 +302,6 @@ def _distances(
     spread = np.sqrt(np.maximum(weights @ centred**2 - means**2, 0) / max(problems - 1, 1))
     flat = spread <= _NO_SPREAD * error
     return np.where(flat, np.inf, np.abs(means) / np.where(flat, 1.0, spread))
-
-
-def _balanced(
-    distances: Float[np.ndarray, "resamples ks"], level: float
-) -> Float[np.ndarray, "ks"]:
-    """A quantile of every column, at the one level at which they hold together."""
-    ordered = np.sort(distances, axis=0)
-    ranks = [np.searchsorted(*columns) for columns in zip(ordered.T, distances.T, strict=True)]
-    worst = np.sort(np.max(ranks, axis=0))
-    return np.asarray(ordered[worst[int(np.ceil(level * len(worst))) - 1]])
 
 
 def _band(

@@ -30,23 +30,14 @@ _WEIGHTS = {
 """Columns that are means over tokens, and the column with their number."""
 
 
-def progress_scores(table: pa.Table) -> dict[str, SetScores]:
-    """The scores of every set in the rows of one step, without ungradable problems.
-
-    A row has only the number of samples, of right ones, and their mean reward, which is all that
-    Pass@k and Mean@k depend on: here the right samples come first.
-    """
-    known = table.filter(pc.is_valid(pc.field("correct")))
-    return {name: _scores(rows) for name, rows in _by_set(known)}
-
-
 def step_summary(table: pa.Table, *, ks: Sequence[int], seed: int) -> dict[str, dict[str, Any]]:
     """The ``set_summary`` of each set, and means over tokens, of the rows of one step.
 
     ``entropy``, ``reverse_kl``, ``forward_kl`` and the ``stored`` ones are nats a token, None if
     nothing was compared.
     """
-    scores = progress_scores(table)
+    known = table.filter(pc.is_valid(pc.field("correct")))  # without ungradable problems
+    scores = {name: _scores(rows) for name, rows in _by_set(known)}
     return {
         name: {
             **set_summary(scores[name], ks=ks, seed=seed),
@@ -109,6 +100,11 @@ def _by_set(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 
 def _scores(rows: pa.Table) -> SetScores:
+    """The scores of a set in the rows of one step.
+
+    A row has only the number of samples, of right ones, and their mean reward, which is all that
+    Pass@k and Mean@k depend on: here the right samples come first.
+    """
     counts, rewards = rows["correct"].to_numpy(), rows["reward"].to_numpy()
     samples, greedy = int(rows["samples"][0].as_py()), rows["greedy"]
     answers = [style for row in rows["styles"].to_pylist() for style, n in row for _ in range(n)]

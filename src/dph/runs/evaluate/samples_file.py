@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from jaxtyping import Int
 
 from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
@@ -42,7 +41,6 @@ SAMPLES = pa.schema(
         ("style", pa.string()),
     ]
 )
-_NULLABLE = "style"
 _TEXT_COLUMNS = ("text", "reason")
 ROWS_A_GROUP = 16_384
 """Rows per parquet row group: one problem's answers can be read without the whole file."""
@@ -98,7 +96,17 @@ def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
         raise DataError(f"cannot read {path}: {error}") from error
     except pa.ArrowException as error:
         raise DataError(f"{path} is damaged: {error}") from error
-    _require_valid(table, schema, path)
+    if not schema.equals(SAMPLES):
+        raise DataError(
+            f"{path} is not a samples file: its columns are {', '.join(schema.names)}, expected "
+            f"{', '.join(SAMPLES.names)}"
+        )
+    for column in table.column_names:
+        if column != "style" and table[column].null_count:
+            raise DataError(f"{path} is damaged: {column!r} is missing in some rows")
+    unknown = set(table["outcome"].unique().to_pylist()) - {outcome.value for outcome in Outcome}
+    if unknown:
+        raise DataError(f"{path} is damaged: unknown outcome {min(unknown)!r}")
     return table
 
 
@@ -168,7 +176,13 @@ def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Set
         bad[name] = [*bad.get(name, ()), *ids]
     scores: dict[str, dict[str, SetScores]] = {}
     for label, table in tables.items():
-        _warn_of_crashes(label, table)
+        crashed = table.filter(pc.field("outcome") == Outcome.CRASHED.value).num_rows
+        if crashed:
+            logger.warning(
+                "%s: the verifier crashed on %d of %d samples, which count as wrong; dph passk "
+                "leaves them out",
+                *(label, crashed, table.num_rows),
+            )
         try:
             scores[label] = {
                 name: _set_scores(name, _without(part, bad.get(name, ())))
@@ -187,7 +201,10 @@ def _parts_by_set(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 def _set_scores(name: str, table: pa.Table) -> SetScores:
     ids, indices = table["problem_id"].to_numpy(), table["sample_index"].to_numpy()
-    width, first = _layout(name, indices)
+    if len(indices) == 0 or indices.max() < 0:
+        raise DataError(f"set {name!r} has no graded samples")
+    first = GREEDY_INDEX if indices.min() < 0 else 0
+    width = int(indices.max()) - first + 1
     if len(ids) % width or not np.array_equal(
         indices, np.tile(np.arange(first, first + width), len(ids) // width)
     ):
@@ -209,14 +226,6 @@ def _set_scores(name: str, table: pa.Table) -> SetScores:
             table.filter(pc.field("sample_index") >= 0)["style"].drop_null().to_pylist()
         ),
     )
-
-
-def _layout(name: str, indices: Int[np.ndarray, "rows"]) -> tuple[int, int]:
-    """Number of rows per problem, and the first sample index."""
-    if len(indices) == 0 or indices.max() < 0:
-        raise DataError(f"set {name!r} has no graded samples")
-    first = GREEDY_INDEX if indices.min() < 0 else 0
-    return int(indices.max()) - first + 1, first
 
 
 def _bad_gold(tables: Iterable[pa.Table]) -> dict[str, list[str]]:
@@ -261,29 +270,5 @@ def _not_in_all(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
     return found
 
 
-def _warn_of_crashes(label: str, table: pa.Table) -> None:
-    crashed = table.filter(pc.field("outcome") == Outcome.CRASHED.value).num_rows
-    if crashed:
-        logger.warning(
-            "%s: the verifier crashed on %d of %d samples, which count as wrong; dph passk leaves "
-            "them out",
-            *(label, crashed, table.num_rows),
-        )
-
-
 def _without(table: pa.Table, problem_ids: Collection[str]) -> pa.Table:
     return table.filter(~pc.field("problem_id").isin(pa.array(problem_ids, pa.string())))
-
-
-def _require_valid(table: pa.Table, schema: pa.Schema, path: Path) -> None:
-    if not schema.equals(SAMPLES):
-        raise DataError(
-            f"{path} is not a samples file: its columns are {', '.join(schema.names)}, expected "
-            f"{', '.join(SAMPLES.names)}"
-        )
-    for column in table.column_names:
-        if column != _NULLABLE and table[column].null_count:
-            raise DataError(f"{path} is damaged: {column!r} is missing in some rows")
-    unknown = set(table["outcome"].unique().to_pylist()) - {outcome.value for outcome in Outcome}
-    if unknown:
-        raise DataError(f"{path} is damaged: unknown outcome {min(unknown)!r}")

@@ -252,18 +252,6 @@ def require_policy(
     require_source(place, found, found.source.model_copy(update=wanted))
 
 
-def require_policy_of(place: Path, found: Manifest, source: Source, *, initial: bool) -> None:
-    """``require_policy`` of a run that would draw ``source``; ``initial``: weights untrained."""
-    require_policy(
-        place,
-        found,
-        tokenizer_fingerprint=source.tokenizer_fingerprint,
-        temperature=source.temperature,
-        dtype=source.dtype,
-        model_fingerprint=source.model_fingerprint if initial else None,
-    )
-
-
 def require_usable(path: Path, found: Manifest, *, rehearses: bool, explores: int) -> None:
     """Refuse a pool that holds too little for a run.
 

@@ -260,11 +260,9 @@ def _kept_samples(
     for piece in pieces:
         for graded in graded_rows(piece.filter(chosen)):
             found.setdefault(graded.completion.problem_id, []).append(graded)
-
-    def final_first(graded: GradedCompletion) -> tuple[bool, int]:
-        return graded.completion.sample_index != n, graded.completion.sample_index
-
-    return {i: sorted(some, key=final_first)[:keep] for i, some in found.items()}
+    for some in found.values():
+        some.sort(key=lambda one: (one.completion.sample_index != n, one.completion.sample_index))
+    return {i: some[:keep] for i, some in found.items()}
 
 
 def _rehearsal_samples(

@@ -122,7 +122,17 @@ _ROWS = 1024
 
 
 def graded_table(groups: Sequence[Sequence[GradedCompletion]]) -> pa.Table:
-    rows = [_row(g) for group in groups for g in group]
+    rows = [
+        {
+            **{name: getattr(graded.completion, name) for name in _OF_COMPLETION},
+            "outcome": graded.verdict.outcome.value,
+            "reward": graded.verdict.reward,
+            "reason": graded.verdict.reason,
+            "style": graded.style,
+        }
+        for group in groups
+        for graded in group
+    ]
     acting = bool(rows) and rows[0]["written"] is not None
     return pa.Table.from_pylist(rows, schema=TRAJECTORIES if acting else GRADED)
 
@@ -143,14 +153,3 @@ def graded_rows(table: pa.Table) -> Iterator[GradedCompletion]:
             ),
             style=row["style"],
         )
-
-
-def _row(graded: GradedCompletion) -> dict[str, Any]:
-    completion, verdict = graded.completion, graded.verdict
-    return {
-        **{name: getattr(completion, name) for name in _OF_COMPLETION},
-        "outcome": verdict.outcome.value,
-        "reward": verdict.reward,
-        "reason": verdict.reason,
-        "style": graded.style,
-    }

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +28,6 @@ from dph.model.forward.scorer import ComparedTokens
 from dph.model.sampler.base import Sampler
 from dph.model.sampler.graded import Drawn
 from dph.recipe import EvaluationSettings
-from dph.records import GradedCompletion
 from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.evaluate import EvaluationSet
 from dph.runs.evaluate.progress_file import (
@@ -284,10 +283,21 @@ class Evaluations(Closing):
         pending, self._pending = self._pending, None
         if pending is None:
             return []
-        started = time.perf_counter()
+        started, seed = time.perf_counter(), self._settings.seed
+        rows, tables = [], []
         with pending.closing:
-            rows = [row for drawn in pending.sets for row in _rows(pending.step, drawn)]
-            tables = [self._table_of(pending.step, one) for one in pending.sets if self._shown]
+            for one in pending.sets:
+                sampled = one.sampled.rollout().groups
+                greedy = None if one.greedy is None else one.greedy.rollout().groups
+                firsts = [None] * len(sampled) if greedy is None else [first for (first,) in greedy]
+                rows += [
+                    progress_row(pending.step, one.name, group, first, compared)
+                    for group, first, compared in zip(sampled, firsts, one.compared, strict=True)
+                ]
+                if self._shown:
+                    shown = {"step": pending.step, "most": self._shown, "seed": seed}
+                    problems = one.sampled.problems
+                    tables.append(graded_table(problems, sampled, greedy, name=one.name, **shown))
         if pending.step == 0 and self._initial is not None:
             self._stored = {drawn.name: self._first(drawn.sampled) for drawn in pending.sets}
             write_initial_answers(self._stored_path, self._stored, self._ids, digest=self._digest)
@@ -343,18 +353,6 @@ class Evaluations(Closing):
     def _is_missing(self, step: int) -> bool:
         return bool(self._settings.every) and step not in measured_steps(self._table)
 
-    def _table_of(self, step: int, drawn: _DrawnSet) -> SampleTable:
-        greedy = None if drawn.greedy is None else drawn.greedy.rollout().groups
-        return graded_table(
-            drawn.sampled.problems,
-            drawn.sampled.rollout().groups,
-            greedy,
-            name=drawn.name,
-            step=step,
-            most=self._shown,
-            seed=self._settings.seed,
-        )
-
     def _measured(self, step: int, seconds: Metrics) -> StepEvaluation:
         rows, best_by = rows_of_step(self._table, step), self._settings.best_by
         summary = step_summary(rows, ks=self._settings.during.k, seed=self._settings.seed)
@@ -364,14 +362,3 @@ class Evaluations(Closing):
 
     def _write(self) -> None:
         write_progress_file(self._path, self._table, digest=self._digest)
-
-
-def _rows(step: int, drawn: _DrawnSet) -> list[dict[str, Any]]:
-    sampled = drawn.sampled.rollout().groups
-    greedy: list[GradedCompletion | None] = [None] * len(sampled)
-    if drawn.greedy is not None:
-        greedy = [group[0] for group in drawn.greedy.rollout().groups]
-    return [
-        progress_row(step, drawn.name, group, first, compared)
-        for group, first, compared in zip(sampled, greedy, drawn.compared, strict=True)
-    ]

@@ -186,7 +186,19 @@ class KeptSamples:
         path = make_directory(self._run.training_samples) / f"step_{step:06d}.parquet"
         with atomic_path(path) as temporary:
             pq.write_table(pa.Table.from_pylist(rows, schema=KEPT), temporary, compression="zstd")
-        self._make_room()
+        files = self._run.kept_steps()
+        sizes = {step: path.stat().st_size for step, path in files.items()}
+        while sum(sizes.values()) > self._limit and len(sizes) > 1:
+            oldest = min(sizes)
+            files[oldest].unlink()
+            del sizes[oldest]
+            if not self._warned:
+                self._warned = True
+                logger.warning(
+                    "answers of step %d and later ones are removed from %s: train.keep_samples_mb "
+                    "= %d is reached",
+                    *(oldest, self._run.training_samples, self._limit // 10**6),
+                )
 
     def _rows(self, group: Group, step: int) -> list[dict[str, Any]]:
         name = group.completions[0].completion.problem_id
@@ -208,20 +220,3 @@ class KeptSamples:
             }
             for graded in group.completions
         ]
-
-    def _make_room(self) -> None:
-        files = self._run.kept_steps()
-        sizes = {step: path.stat().st_size for step, path in files.items()}
-        while sum(sizes.values()) > self._limit and len(sizes) > 1:
-            oldest = min(sizes)
-            files[oldest].unlink()
-            del sizes[oldest]
-            if not self._warned:
-                self._warned = True
-                logger.warning(
-                    "answers of step %d and later ones are removed from %s: train.keep_samples_mb "
-                    "= %d is reached",
-                    oldest,
-                    self._run.training_samples,
-                    self._limit // 10**6,
-                )

@@ -38,7 +38,7 @@ from dph.runs.directory import RunDirectory
 from dph.runs.objective import make_objective
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.checkpoints import Progress, RunCheckpoints
-from dph.runs.train.collect import Collected, Group, SelfConsistency, collect, uniform_outcomes
+from dph.runs.train.collect import Collected, SelfConsistency, collect, uniform_outcomes
 from dph.runs.train.evaluations import Evaluations, StepEvaluation
 from dph.runs.train.kept_samples import KeptSamples
 from dph.runs.train.optimizer import make_optimizer, make_schedule
@@ -124,9 +124,10 @@ def step(
     rollout = _sample_and_grade(learner, state.position, number)
     on_rollout(rollout)
     rolled_out = time.perf_counter()
-    groups = _shuffled(rollout.groups, seed=recipe.seed, step=number)
+    # Shuffled, so that the groups of a refill do not end up in one mini-batch.
+    order = generator(recipe.seed, "minibatches", number).permutation(len(rollout.groups))
     rows = policy_rows(  # with their advantages
-        groups,
+        [rollout.groups[i] for i in order],
         learner.forward,
         learner.scorers,
         objective=objective,
@@ -153,11 +154,6 @@ def step(
         Progress(step=number, optimizer_steps=done, position=rollout.position),
         {**metrics, **_resources(metrics, started, rolled_out)},
     )
-
-
-def _shuffled(groups: Sequence[Group], *, seed: int, step: int) -> list[Group]:
-    # So that the groups of a refill do not end up in one mini-batch.
-    return [groups[i] for i in generator(seed, "minibatches", step).permutation(len(groups))]
 
 
 def _sample_and_grade(learner: Learner, position: Position, number: int) -> Collected:

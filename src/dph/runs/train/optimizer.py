@@ -82,21 +82,6 @@ def plain_parts(name: str, state: Tensor) -> dict[str, Tensor]:
     return {f"{name}.{part}": getattr(state, part) for part in _PARTS}
 
 
-def restore_states(
-    optimizer: torch.optim.Optimizer, parameter: Tensor, saved: Mapping[str, Tensor]
-) -> None:
-    """Restore the states of a parameter that ``plain_parts`` saved."""
-    states: dict[str, Tensor] = {"step": saved["step"]}
-    for name, signed in _SIGNED.items():
-        state: Any = optimizer._new_buffer(parameter, signed)  # type: ignore[attr-defined]
-        for part, found in plain_parts(name, state).items():
-            if part not in saved or saved[part].shape != found.shape:
-                raise ValueError(f"{part} is missing or has another shape")
-            found.copy_(saved[part])
-        states[name] = state
-    optimizer.state[parameter] = states
-
-
 # An optimizer's state as plain tensors, ``<parameter index>.<name>``, and back.
 #
 # The file also says which kernel made the steps, since another rounds differently: a run that began
@@ -119,8 +104,13 @@ def save_optimizer(optimizer: torch.optim.Optimizer, directory: Path) -> None:
 
 
 def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
     try:
-        state = _by_parameter(load_file(path / FILE))
+        for key, tensor in load_file(path / FILE).items():
+            index, dot, name = key.partition(".")
+            if not (dot and index.isdecimal()):
+                raise ValueError(f"{key!r} is not the name of an optimizer's state")
+            state.setdefault(int(index), {})[name] = tensor
         with safe_open(path / FILE, framework="pt") as file:
             fused = file.metadata() == _FUSED
     except (OSError, SafetensorError, ValueError) as error:
@@ -154,26 +144,23 @@ def _restore(
     state: Mapping[int, Mapping[str, torch.Tensor]],
 ) -> None:
     """Restore states in 8 bits, which ``load_state_dict`` would widen."""
-    for number, values in state.items():
+    for number, saved in state.items():
         try:
-            restore_states(optimizer, parameters[number], values)
+            parameter = parameters[number]
+            states: dict[str, Tensor] = {"step": saved["step"]}
+            for name, signed in _SIGNED.items():
+                made: Any = optimizer._new_buffer(parameter, signed)  # type: ignore[attr-defined]
+                for part, found in plain_parts(name, made).items():
+                    if part not in saved or saved[part].shape != found.shape:
+                        raise ValueError(f"{part} is missing or has another shape")
+                    found.copy_(saved[part])
+                states[name] = made
+            optimizer.state[parameter] = states
         except (IndexError, KeyError, ValueError) as error:
             raise CheckpointError(
                 f"the checkpoint {path} belongs to another model: the state of parameter "
                 f"{number}: {error}"
             ) from error
-
-
-def _by_parameter(
-    tensors: Mapping[str, torch.Tensor],
-) -> dict[int, dict[str, torch.Tensor]]:
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for key, tensor in tensors.items():
-        index, dot, name = key.partition(".")
-        if not (dot and index.isdecimal()):
-            raise ValueError(f"{key!r} is not the name of an optimizer's state")
-        state.setdefault(int(index), {})[name] = tensor
-    return state
 
 
 def make_optimizer(

@@ -36,12 +36,6 @@ def boundary_gate(correct: int, samples: int, k: int) -> float:
     return gate
 
 
-def boundary_gates(samples: int, k: int, tau: float) -> list[float]:
-    """The gate for each number of right answers: 0 if ``boundary_gate`` is below tau (n + 1)."""
-    gates = [boundary_gate(correct, samples, k) for correct in range(samples + 1)]
-    return [gate if gate >= tau * (samples + 1) else 0.0 for gate in gates]
-
-
 @dataclass(frozen=True, slots=True)
 class BayesianBoundaryGateOfGroup:
     """GRPO's advantages times the gate of the group's own right answers; rewards are 0 or 1.
@@ -74,6 +68,8 @@ class BayesianBoundaryGateOfGroup:
             DataError: a reward is neither 0 nor 1.
         """
         right = right_answers(rewards, "bbg_group").sum(-1)
-        gates = boundary_gates(rewards.shape[-1], self.k, self.tau)
+        samples = rewards.shape[-1]
+        gates = [boundary_gate(correct, samples, self.k) for correct in range(samples + 1)]
+        gates = [gate if gate >= self.tau * (samples + 1) else 0.0 for gate in gates]
         table = torch.tensor(gates, dtype=rewards.dtype, device=rewards.device)
         return table[right][:, None] * GroupAdvantage(self.scale)(rewards)

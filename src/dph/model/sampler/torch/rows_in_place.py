@@ -112,9 +112,19 @@ class RowsInPlace:
         first = self.real
         rows = slice(first, first + len(wave.rows))
         counts = np.bincount([row.prompt for row in wave.rows], minlength=len(wave.prompts))
+        earlier = len(self.prompts)
         self.prompts += wave.prompts
         self.counts += counts.tolist()
-        logits = self._prefill(wave)
+        spans = self._spans()
+        logits = prefilled(
+            lambda part: self._run(part, [spans[earlier + place] for place in part.places]),
+            wave.prompts,
+            _KeptPrompts(self._layers, wave.prompts, spans[earlier:]),
+            [_KeptPrompts(self._layers, self.prompts[:earlier], spans[:earlier])],
+            device=self.model.device,
+            most_tokens=PREFILL_TOKENS,
+            least_saved=self.least_saved,
+        )
         lengths = np.repeat([len(prompt) for prompt in wave.prompts], counts)
         prompt_of_row = np.repeat(np.arange(len(counts)), counts)
         (length, prompt) = to_device([lengths, prompt_of_row], self.model.device)
@@ -148,19 +158,6 @@ class RowsInPlace:
         ):
             kept.copy_(table)
 
-    def _prefill(self, wave: Wave) -> Float[Tensor, "prompts vocabulary"]:
-        """Keep keys and values of the newest prompts behind all others'; logits behind each."""
-        first, spans = len(self.prompts) - len(wave.prompts), self._spans()
-        return prefilled(
-            lambda part: self._run(part, [spans[first + place] for place in part.places]),
-            wave.prompts,
-            _KeptPrompts(self._layers, wave.prompts, spans[first:]),
-            [_KeptPrompts(self._layers, self.prompts[:first], spans[:first])],
-            device=self.model.device,
-            most_tokens=PREFILL_TOKENS,
-            least_saved=self.least_saved,
-        )
-
     def _spans(self) -> list[Span]:
         """Places of the prompts' tokens, one prompt after the other."""
         lengths = list(map(len, self.prompts))
@@ -171,10 +168,15 @@ class RowsInPlace:
         """One forward; ``spans`` are where its prompts are kept."""
         (there,) = to_device([tokens_of_spans(spans)], self.model.device)
         here = part.tokens()
+        own = self.capacity.rows, self.parameters.max_tokens
 
         def keep(number: int, keys: Tensor, values: Tensor) -> None:
             if number not in self._layers:
-                self._layers[number] = self._new_layer(keys, values)
+                like, prompts = (keys, values), self.capacity.prompt_tokens
+                self._layers[number] = _Layer(
+                    *(x.new_empty(prompts, *x.shape[1:]) for x in like),
+                    *(x.new_empty(*own, *x.shape[1:]) for x in like),
+                )
             layer = self._layers[number]
             layer.prompt_keys.index_copy_(0, there, keys.index_select(0, here))
             layer.prompt_values.index_copy_(0, there, values.index_select(0, here))
@@ -188,14 +190,6 @@ class RowsInPlace:
                 logits_to_keep=part.last,
             ).logits
         return logits[0]
-
-    def _new_layer(self, *like: Tensor) -> _Layer:
-        prompts, rows = self.capacity.prompt_tokens, self.capacity.rows
-        own = rows, self.parameters.max_tokens
-        return _Layer(
-            *(x.new_empty(prompts, *x.shape[1:]) for x in like),
-            *(x.new_empty(*own, *x.shape[1:]) for x in like),
-        )
 
     # A step: the same kernels on the same tensors, whatever the age of the rows.
 
@@ -254,17 +248,14 @@ class RowsInPlace:
         if prompts and len(needed) < len(self.prompts):
             self._keep_prompts(needed)
         if not everybody:
-            self._move(kept, oldest)
+            (index,) = to_device([np.array(kept, dtype=np.int64)], self.model.device)
+            tables = (self.age, self.length, self.last, self.live)
+            for table in (*tables, self.tokens, self.logprobs, self.uniforms):
+                table[: len(kept)] = table.index_select(0, index)
+            for layer in self._layers.values():
+                for own in (layer.keys, layer.values):
+                    own[: len(kept), :oldest] = own[:, :oldest].index_select(0, index)
         self._fill_up()
-
-    def _move(self, kept: Sequence[int], oldest: int) -> None:
-        (index,) = to_device([np.array(kept, dtype=np.int64)], self.model.device)
-        tables = (self.age, self.length, self.last, self.live)
-        for table in (*tables, self.tokens, self.logprobs, self.uniforms):
-            table[: len(kept)] = table.index_select(0, index)
-        for layer in self._layers.values():
-            for own in (layer.keys, layer.values):
-                own[: len(kept), :oldest] = own[:, :oldest].index_select(0, index)
 
     def _keep_prompts(self, needed: Sequence[int]) -> None:
         spans = self._spans()

@@ -226,12 +226,11 @@ class TorchSampler:
         alone = argument and self._is_one_short_prompt(requests, parameters, limit)
         if refusal is None and not alone:
             return SharedForward(self.model, max_tokens=parameters.max_tokens)
-        return RepeatedForward(self.model, argument) if argument else self._whole_forward(requests)
-
-    def _whole_forward(self, requests: Sequence[SampleRequest]) -> WholeForward:
-        name = type(self.model).__name__
+        if argument:
+            return RepeatedForward(self.model, argument)
         tokens = probe_tokens(self.model.config, [request.prompt_ids for request in requests])
         if sees_later_tokens(self.model, tokens):
+            name = type(self.model).__name__
             raise ModelError(f"{name} is not causal: its logits at a token depend on later tokens")
         unknown = f"its forward takes no {' or '.join(CACHE_ARGUMENTS)}"
         self._tell("each token runs its whole row in sampling, which is slow", unknown)

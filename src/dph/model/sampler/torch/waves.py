@@ -173,8 +173,10 @@ class Waiting:
             width = len(prompts[0]) if prompts else len(prompt)
             if not (self.packed or width <= 2 * len(prompt) <= 2 * width):
                 break
-            count = self._fitting(free, [*prompts, prompt], len(rows), len(keys))
-            if not count:
+            asked = [*prompts, prompt]
+            count = min(len(keys), self._most_rows(free, asked) - len(rows))
+            cut = 2 * len(keys) > self._most_rows(self.limit, asked[:1])
+            if count < 1 or (count < len(keys) and not cut):
                 break
             rows.extend(WaveRow(*keys.popleft(), len(prompts)) for _ in range(count))
             prompts.append(prompt)
@@ -182,14 +184,6 @@ class Waiting:
                 break
             self._queue.popleft()
         return Wave(prompts=tuple(prompts), rows=tuple(rows)) if rows else None
-
-    def _fitting(
-        self, free: Room, prompts: Sequence[tuple[int, ...]], rows: int, wanted: int
-    ) -> int:
-        """Number of ``wanted`` rows of the last of ``prompts`` that may join ``rows`` others."""
-        count = min(wanted, self._most_rows(free, prompts) - rows)
-        cut = 2 * wanted > self._most_rows(self.limit, prompts[:1])
-        return max(count, 0) if count == wanted or cut else 0
 
     def _most_rows(self, room: Room, prompts: Sequence[tuple[int, ...]]) -> int:
         """Number of rows of ``prompts``, the longest of which comes first, that fit."""

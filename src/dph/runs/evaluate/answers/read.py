@@ -166,7 +166,10 @@ def answer_files(place: Path) -> list[Path]:
     """
     if place.is_file():
         return [place]
-    if not place.is_dir() or any(map(_is_run, (place, *place.iterdir()))):
+    of_run = (METRICS, EVALUATION, SAMPLES, RECIPE)
+    if not place.is_dir() or any(
+        (one / name).is_file() for one in (place, *place.iterdir()) for name in of_run
+    ):
         return []
     for patterns in _PATTERNS:
         found = sorted({path for pattern in patterns for path in place.glob(pattern)})
@@ -175,10 +178,6 @@ def answer_files(place: Path) -> list[Path]:
         if found:
             return found
     return []
-
-
-def _is_run(place: Path) -> bool:
-    return any((place / name).is_file() for name in (METRICS, EVALUATION, SAMPLES, RECIPE))
 
 
 def first_dump(place: Path) -> Path | None:
@@ -234,7 +233,12 @@ def _read(place: Path, _state: object) -> Answers:
     ((tool, rights),) = tools.items()
     right = ", ".join(rights)
     last = f"; the last of {len(files)} validations, {files[-1].name}" if dumps else ""
-    logger.warning("%s: rows of %s, %s, right by %s%s", place, tool, _counts(kept), right, last)
+    counts, sets = sorted({len(of) for of in kept.values()}), {name for name, _ in kept}
+    said = f"{len(kept)} problem{'' if len(kept) == 1 else 's'}"
+    said += f" of {len(sets)} sets" if len(sets) > 1 else ""
+    each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    said += f", {each} answer{'' if counts == [1] else 's'} each"
+    logger.warning("%s: rows of %s, %s, right by %s%s", place, tool, said, right, last)
     return Answers(by_problem=kept, problems=problems)
 
 
@@ -308,14 +312,6 @@ def _ordered(answers: Sequence[GradedAnswer]) -> list[GradedAnswer]:
             name = f"sample {answer.index} of problem {answer.problem_id!r}"
             raise DataError(f"{answer.place}: {name} occurs twice")
     return sorted(kept, key=lambda answer: answer.index or 0)
-
-
-def _counts(kept: Mapping[Key, Sequence[GradedAnswer]]) -> str:
-    counts, sets = sorted({len(of) for of in kept.values()}), {name for name, _ in kept}
-    problems = f"{len(kept)} problem{'' if len(kept) == 1 else 's'}"
-    problems += f" of {len(sets)} sets" if len(sets) > 1 else ""
-    each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{problems}, {each} answer{'' if counts == [1] else 's'} each"
 
 
 def by_sets(answers: Answers) -> dict[str, dict[str, Sequence[GradedAnswer]]]:
