@@ -139,10 +139,7 @@ def _odds(
 ) -> Float[np.ndarray, "supports p_values"]:
     """F / (1 - F), infinite where F is 1, with F the largest value of a support up to p."""
     reached = np.stack(
-        [
-            np.append(0.0, support)[np.searchsorted(support, p_values, side="right")]
-            for support in supports
-        ]
+        [np.append(0.0, of)[np.searchsorted(of, p_values, side="right")] for of in supports]
     )
     odds = np.full(reached.shape, np.inf)
     np.divide(reached, 1 - reached, out=odds, where=reached < 1)
@@ -280,11 +277,8 @@ def unnamed_fall(
     It is the clearest from at least half of the baseline's answers; with it comes how many times
     as many answers, in the same shares, would name it.
     """
-    falls_to_0 = [
-        one
-        for one in changes
-        if not one.correct and 2 * one.baseline_correct >= one.baseline_samples
-    ]
+    solved_before = (one for one in changes if 2 * one.baseline_correct >= one.baseline_samples)
+    falls_to_0 = [one for one in solved_before if not one.correct]
     if not falls_to_0 or any(one.change is Change.LOST for one in changes):
         return None
     clearest = min(falls_to_0, key=lambda one: one.p_lost)

@@ -52,8 +52,11 @@ def problem_features(
     problems: Sequence[Problem] | None, accuracy: Float[np.ndarray, "problems"]
 ) -> Features:
     """The features of a set's problems; only ``accuracy`` of the baseline if they are unknown."""
+    bands = {"0%": accuracy == 0}
+    for lo, hi in pairwise((0.0, 0.25, 0.5, 0.75, 1.0)):
+        bands[f"over {lo:.0%} to {hi:.0%}"] = (accuracy > lo) & (accuracy <= hi)
     found: dict[tuple[str, str], Bool[np.ndarray, problems]] = {
-        (ACCURACY, band): held for band, held in _accuracy_bands(accuracy) if _tells_apart(held)
+        (ACCURACY, band): held for band, held in bands.items() if _tells_apart(held)
     }
     unused: dict[str, str] = {}
     for column, values in _columns(problems or ()).items():
@@ -119,14 +122,6 @@ def _bands(
         yield (column, f"{lo:g}" if lo == hi else f"{lo:g} to {hi:g}"), held
 
 
-def _accuracy_bands(
-    accuracy: Float[np.ndarray, "problems"],
-) -> Iterator[tuple[str, Bool[np.ndarray, "problems"]]]:
-    yield "0%", accuracy == 0
-    for lo, hi in pairwise((0.0, 0.25, 0.5, 0.75, 1.0)):
-        yield f"over {lo:.0%} to {hi:.0%}", (accuracy > lo) & (accuracy <= hi)
-
-
 def _merged(
     found: Mapping[tuple[str, str], Bool[np.ndarray, "problems"]],
     unused: Mapping[str, str],
@@ -145,11 +140,8 @@ def _merged(
         for first, *others in groups.values()
     ]
     rows = [found[keys[0]] for keys in groups.values()]
-    return Features(
-        features=tuple(features),
-        held=np.array(rows, dtype=bool).reshape(len(rows), problems),
-        unused=unused,
-    )
+    held = np.array(rows, dtype=bool).reshape(len(rows), problems)
+    return Features(features=tuple(features), held=held, unused=unused)
 
 
 def _tells_apart(held: Bool[np.ndarray, "problems"]) -> bool:
