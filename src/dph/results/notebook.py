@@ -123,17 +123,21 @@ class LoadedRun:
         found, _ = read_set_problems({self.results: self.results.recipe})
         sets = {} if self._diagnosis is None else self._diagnosis.sets
         changes = {(name, one.problem_id): one for name, of in sets.items() for one in of.problems}
+        answers = self.results.answers(texts=False)
+        greedy = answers.filter(pc.field("sample_index") == GREEDY_INDEX).to_pylist()
+        right = {(r["set"], r["problem_id"]): r["outcome"] == Outcome.CORRECT for r in greedy}
         rows = []
-        for (set_name, problem_id), counts in _counts(self.results.answers(texts=False)).items():
-            problem = found.get(set_name, {}).get(problem_id)
-            change = changes.get((set_name, problem_id))
+        for key, counts in counted(answers).items():
+            problem, change = found.get(key[0], {}).get(key[1]), changes.get(key)
             rows.append(
                 {
-                    "set": set_name,
-                    "problem_id": problem_id,
+                    "set": key[0],
+                    "problem_id": key[1],
                     "prompt": None if problem is None else _text(problem.prompt),
                     "answer": None if problem is None else json.dumps(dict(problem.answer)),
-                    **counts,
+                    "samples": counts.samples,
+                    "correct": counts.correct,
+                    "greedy_correct": right.get(key),
                     "base_correct": change and change.baseline_correct,
                     "change": change and change.change.value,
                 }
@@ -198,8 +202,7 @@ def report(
         raise DataError("name at least one run for a report")
     data = read_report(runs, seed=seed)
     limits = Limits(longest=longest, most=most_answers)
-    write_report(data, out, limits=limits, title=title)
-    return Path(out)
+    return write_report(data, out, limits=limits, title=title).path
 
 
 _SCORES = pa.schema(
@@ -236,18 +239,6 @@ def _score_rows(of: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
             "lo": lo,
             "hi": hi,
         }
-
-
-def _counts(table: pa.Table) -> dict[tuple[str, str], dict[str, Any]]:
-    greedy = table.filter(pc.field("sample_index") == GREEDY_INDEX)
-    right = {
-        (row["set"], row["problem_id"]): row["outcome"] == Outcome.CORRECT
-        for row in greedy.select(["set", "problem_id", "outcome"]).to_pylist()
-    }
-    return {
-        key: {"samples": of.samples, "correct": of.correct, "greedy_correct": right.get(key)}
-        for key, of in counted(table).items()
-    }
 
 
 def _text(prompt: str | Sequence[Mapping[str, str]]) -> str:

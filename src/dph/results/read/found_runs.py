@@ -249,13 +249,8 @@ def base_families(groups: Sequence[RunGroup], evaluated: Sequence[RunResults]) -
         bases.setdefault(key, run.base)
         members.setdefault(key, []).append(run)
     names = _family_names(groups, bases)
-    return [
-        *(
-            Family(base=base, base_name=names[key], runs=tuple(members[key]))
-            for key, base in bases.items()
-        ),
-        *alone,
-    ]
+    found = [Family(base=bases[k], base_name=names[k], runs=tuple(members[k])) for k in bases]
+    return [*found, *alone]
 
 
 def _family_names(groups: Sequence[RunGroup], bases: Mapping[str, RunResults]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from dph.errors import SettingsError
 from dph.records import Outcome, Problem
 from dph.results.read.run_results import Tokens
 from dph.results.report.report_data import ReportData, ReportRun, changes_of, evaluated_sets
-from dph.runs.evaluate.evaluated_runs import AnswerGroup, equal_answers
+from dph.runs.evaluate.evaluated_runs import equal_answers
 from dph.tasks.problems import prompt_text
 
 _LINE = 96
@@ -71,10 +71,8 @@ class Limits:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        if self.longest < 1:
-            raise SettingsError(
-                f"the longest text must have at least 1 character, got {self.longest}"
-            )
+        if (longest := self.longest) < 1:
+            raise SettingsError(f"the longest text must have at least 1 character, got {longest}")
         if self.most is not None and self.most < 1:
             raise SettingsError(f"at least 1 answer per problem must be kept, got {self.most}")
 
@@ -169,10 +167,8 @@ class _Piece:
         of = self._of
         problem = of.problems.get(problem_id)
         prompt = None if problem is None else prompt_text(problem)
-        shown: dict[str, Any] = {
-            "prompt": prompt,
-            "fields": {} if problem is None else dict(problem.answer),
-        }
+        fields = {} if problem is None else dict(problem.answer)
+        shown: dict[str, Any] = {"prompt": prompt, "fields": fields}
         if prompt is not None and len(prompt) > of.limits.longest:
             shown |= {"prompt": prompt[: of.limits.longest], "length": len(prompt)}
         self.problems.append(shown)
@@ -183,24 +179,22 @@ class _Piece:
             columns, kept = self._runs[run], answers[: of.limits.most]
             columns["groups"].append(len(kept))
             columns["different"].append(len(answers))
-            for answer in kept:
-                for name, value in zip(_COLUMNS, self._cells(answer, details), strict=True):
+            for one in kept:
+                self.size += min(len(one.text), of.limits.longest)
+                cells = {
+                    "text": self._texts.number(one.text),
+                    "reason": self._reasons.number(one.reason),
+                    "outcome": of.outcomes.number(one.outcome),
+                    "style": -1 if one.style is None else of.styles.number(one.style),
+                    "reward": one.reward,
+                    "tokens": one.tokens,
+                    "cut": not one.finished,
+                    "samples": list(one.samples[0]),
+                    # of the first sample that has them
+                    "detail": next((details[i] for i in one.samples[0] if i in details), None),
+                }
+                for name, value in cells.items():
                     columns[name].append(value)
-
-    def _cells(self, one: AnswerGroup, details: Mapping[int, Any]) -> tuple[Any, ...]:
-        """Values of ``_COLUMNS``; tokens are of the first sample that has them."""
-        self.size += min(len(one.text), self._of.limits.longest)
-        return (
-            self._texts.number(one.text),
-            self._reasons.number(one.reason),
-            self._of.outcomes.number(one.outcome),
-            -1 if one.style is None else self._of.styles.number(one.style),
-            one.reward,
-            one.tokens,
-            not one.finished,
-            list(one.samples[0]),
-            next((details[i] for i in one.samples[0] if i in details), None),
-        )
 
     def document(self) -> dict[str, Any]:
         """The piece as JSON: problems ``first`` to ``first + len(problems)`` of the set."""

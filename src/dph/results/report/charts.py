@@ -131,13 +131,8 @@ def _spec(
     """Kept, because most charts share one, and those of a run that is going are made each step."""
     looks = dict(looks_of_keys)
     x, exact = over(x_title, ticks), ".1%" if percent else ".5~g"
-    layers = curves(
-        page_channels(looks),
-        x,
-        values(None, percent=percent),
-        banded=banded,
-        opacity=_near(1, 1 if few else 0),
-    )
+    y, opacity = values(None, percent=percent), _near(1, 1 if few else 0)
+    layers = curves(page_channels(looks), x, y, banded=banded, opacity=opacity)
     return finished([*layers, _rule(x, looks, exact)], list(looks), height=HEIGHT)
 
 
@@ -148,13 +143,8 @@ def _near(there: float, elsewhere: float) -> Spec:
 
 def _rule(x: Spec, keys: Iterable[str], exact: str) -> Spec:
     """A line at the step nearest to the pointer, which tells every run's value."""
-    select = {
-        "type": "point",
-        "fields": ["x"],
-        "nearest": True,
-        "on": "pointerover",
-        "clear": "pointerout",
-    }
+    select = {"type": "point", "fields": ["x"], "nearest": True}
+    select |= {"on": "pointerover", "clear": "pointerout"}
     tips = [{"field": key, "type": "quantitative", "title": key, "format": exact} for key in keys]
     return {
         "transform": [{"pivot": "run", "value": "value", "groupby": ["x"]}],
@@ -295,29 +285,22 @@ class ComparedSet:
         below = self._named([key for key, way in ways.items() if way < 0], len(ways))
         if not below and not above:
             return f"{start}: {self._tie(ways)}"
-        second = "it" if below else base
-        said = [
-            f"{below} below {base}" if below else "",
-            f"{above} above {second}" if above else "",
-        ]
-        return f"{start}: {', '.join(filter(None, said))}"
+        said = [f"{below} below {base}"] if below else []
+        said += [f"{above} above {'it' if below else base}"] if above else []
+        return f"{start}: {', '.join(said)}"
 
     def traded_finding(self, k: int) -> str:
         """The runs whose first answers got better while fewer problems stayed within reach."""
         first, reach = (self._directions(metric) for metric in ("greedy", f"pass_at_{k}"))
         if not reach:
             return set_title(self.name)
-        better = [key for key in first if first[key] > 0]
+        traded = [key for key in first if first[key] > 0 and reach[key] < 0]
+        kept = [key for key in first if first[key] > 0 and reach[key] >= 0]
+        fewer = [key for key in first if first[key] <= 0 and reach[key] < 0]
         findings = {
-            "better first answers for fewer problems within reach": [
-                key for key in better if reach[key] < 0
-            ],
-            "better first answers, no reach lost beyond chance": [
-                key for key in better if reach[key] >= 0
-            ],
-            "fewer problems within reach": [
-                key for key in first if first[key] <= 0 and reach[key] < 0
-            ],
+            "better first answers for fewer problems within reach": traded,
+            "better first answers, no reach lost beyond chance": kept,
+            "fewer problems within reach": fewer,
         }
         said = [f"{self._named(of, len(first))}: {text}" for text, of in findings.items() if of]
         return f"{set_title(self.name)} \N{EN DASH} {'; '.join(said) or self._tie(first)}"
@@ -335,16 +318,13 @@ class ComparedSet:
         }
 
     def _named(self, keys: Sequence[str], of: int) -> str:
-        if len(keys) > _MOST_NAMED:
+        if len(keys) > 2:
             return f"{len(keys)} of {of} runs"
         return " and ".join(self.labels[key] for key in keys)
 
     def _tie(self, ways: Mapping[str, int]) -> str:
         who = f"{self.labels[next(iter(ways))]} cannot" if len(ways) == 1 else "no run can"
         return f"{who} be distinguished from {self._baseline}"
-
-
-_MOST_NAMED = 2
 
 
 def report_charts(data: ReportData) -> list[Chart]:
@@ -361,20 +341,15 @@ def _set_charts(data: ReportData) -> Iterator[Chart]:
     labels = {key: label for key, (label, _) in data.drawn.items()}
     looks = {key: look for key, (_, look) in data.drawn.items()}
     several = len({run.baseline for run in data.runs} - {None}) > 1
+    told = () if several else data.folded
     sets = [
-        ComparedSet(
-            name=name,
-            rows=_with_groups(data, of),
-            labels=labels,
-            told=() if several else data.folded,
-        )
+        ComparedSet(name=name, rows=_with_groups(data, of), labels=labels, told=told)
         for name, of in data.comparison.items()
     ]
     for one in sets:
         yield pass_at_k_chart(one, looks)
     for one in sets:
-        front = front_chart(one, looks, shown=data.folded)
-        if front is not None:
+        if (front := front_chart(one, looks, shown=data.folded)) is not None:
             yield front
 
 
@@ -382,12 +357,10 @@ def _with_groups(data: ReportData, rows: Sequence[ComparisonRow]) -> list[Compar
     of_run: dict[str, list[ComparisonRow]] = {}
     for row in rows:
         of_run.setdefault(row.run, []).append(row)
-    over = [
-        row
-        for group in data.groups
-        for row in rows_over_seeds(group.key, [of_run.get(key, []) for key in group.runs])
-    ]
-    return [*rows, *over]
+    found = list(rows)
+    for group in data.groups:
+        found += rows_over_seeds(group.key, [of_run.get(key, []) for key in group.runs])
+    return found
 
 
 def pass_at_k_chart(of: ComparedSet, looks: Mapping[str, Look]) -> Chart:
@@ -425,8 +398,10 @@ def front_chart(
         rows = [found[metric, key] for key in keys]
         for end, name in (("", "value"), ("_lo", "lo"), ("_hi", "hi")):
             columns[axis + end] = [getattr(row, name) for row in rows]
-        domain = _domain(columns[f"{axis}_lo"], columns[f"{axis}_hi"])
-        at[axis] = quantity(axis, titles[axis], scale={"domain": domain, "nice": False}, axis=_AXIS)
+        low, high = min(columns[f"{axis}_lo"]), max(columns[f"{axis}_hi"])
+        room = max(0.08 * (high - low), 0.01)  # never so little that noise looks large
+        scale = {"domain": [low - room, high + room], "nice": False}
+        at[axis] = quantity(axis, titles[axis], scale=scale, axis=_AXIS)
     legend = {"values": [of.labels[key] for key in keys if key in shown], **_LEGEND}
     runs = {
         name: {**channel, **nominal("label"), "legend": legend}
@@ -478,10 +453,3 @@ _AXIS = {
     "tickCount": 5,
     "labelExpr": "datum.value > 1.0001 ? '' : datum.label",
 }
-
-
-def _domain(lows: Sequence[float], highs: Sequence[float]) -> list[float]:
-    """A little more than the intervals take, and never so little that noise looks large."""
-    low, high = min(lows), max(highs)
-    room = max(0.08 * (high - low), 0.01)
-    return [low - room, high + room]

@@ -25,7 +25,7 @@ from dph.results.report.charts import report_charts
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.report.run_table import run_table
 from dph.results.report.verdicts import diagnosed_runs, verdict_lines
-from dph.results.vocabulary import DEFINITIONS, Look, on_dark, set_label, where_of
+from dph.results.vocabulary import DEFINITIONS, on_dark, set_label, where_of
 from dph.runs.evaluate.metrics import pass_at_k
 from dph.tasks.environments import ToolResult, read_turns
 
@@ -76,18 +76,11 @@ def vega_script() -> str:
     return script
 
 
-_FIRST = ("maths.js", "text.js", "data.js", "runs.js", "charts.js", "training.js", "table.js")
-_LAST = (
-    "filters.js",
-    "list.js",
-    "problems.js",
-    "tokens.js",
-    "reader.js",
-    "problem.js",
-    "keyboard.js",
-    "main.js",
+FILE_SCRIPTS = (
+    *("maths.js", "text.js", "data.js", "runs.js", "charts.js", "training.js", "table.js"),
+    *("listed.js", "search.js", "file.js", "filters.js", "list.js", "problems.js", "tokens.js"),
+    *("reader.js", "problem.js", "keyboard.js", "main.js"),
 )
-FILE_SCRIPTS = (*_FIRST, "listed.js", "search.js", "file.js", *_LAST)
 """The scripts of the page, in the order in which they are run."""
 SERVED_SCRIPTS = ("live.js", *FILE_SCRIPTS)
 """Those of a page that asks the server it came from what is new."""
@@ -97,9 +90,6 @@ SERVED_SCRIPTS = ("live.js", *FILE_SCRIPTS)
 
 
 State = Literal["running", "stopped", "failed", "finished"]
-_LOCKS = Path("/proc/locks")
-_LATEST = 20
-"""Steps whose median is taken for the time of one that is to come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +123,10 @@ def training_progress(
     held = _held_locks() if locks is None else locks
     steps = recipe.train.steps
     step = max((int(row["step"]) for row in log), default=0)
-    state = _state(path, step, steps, running=_inode(path / ".lock") in held)
-    left = _left(log, steps - step) if state == "running" else None
+    state, left = _state(path, step, steps, running=_inode(path / ".lock") in held), None
+    seconds = [row["seconds"] for row in log if isinstance(row.get("seconds"), int | float)]
+    if state == "running" and seconds:
+        left = (steps - step) * median(seconds[-20:])  # that of the latest steps
     found = TrainingProgress(
         stage="training", step=step, steps=steps, state=state, seconds_left=left
     )
@@ -150,19 +142,13 @@ def _state(place: Path, step: int, steps: int, *, running: bool) -> State:
     return "failed" if failed.exists() else "stopped"
 
 
-def _left(rows: Sequence[Mapping[str, Any]], steps: int) -> float | None:
-    """Seconds of the steps to come; None before the first."""
-    seconds = [row["seconds"] for row in rows if isinstance(row.get("seconds"), int | float)]
-    return steps * median(seconds[-_LATEST:]) if seconds else None
-
-
 def _held_locks() -> set[int]:
     """Inodes of the files that some process has locked; none where the kernel does not list them.
 
     Trying a lock would keep a run from starting at that moment, so the list is read.
     """
     try:
-        lines = _LOCKS.read_text().splitlines()
+        lines = Path("/proc/locks").read_text().splitlines()
     except OSError:
         return set()
     fields = (line.split() for line in lines)
@@ -293,7 +279,12 @@ def page_html(
 
 def page_styles(data: ReportData) -> list[str]:
     """The page's styles, and the colours of the runs and of groups of seeds."""
-    return [_own("style.css"), _colours({key: look for key, (_, look) in data.drawn.items()})]
+    colours = [
+        f":root {{ --{key}: light-dark({look.colour}, {on_dark(look.colour)}); }}\n"
+        f".of-{key} {{ --run: var(--{key}); }}\n"
+        for key, (_, look) in data.drawn.items()
+    ]
+    return [_own("style.css"), "".join(colours)]
 
 
 def page_script(names: Sequence[str]) -> str:
@@ -303,18 +294,11 @@ def page_script(names: Sequence[str]) -> str:
 
 def page_index(data: ReportData) -> dict[str, Any]:
     """Runs, groups of seeds and words as the page's scripts know them."""
-    return {
-        "runs": [
-            {"key": run.key, "label": with_code_points(run.label), "base": run.is_base}
-            for run in data.runs
-        ],
-        "groups": [
-            {"key": of.key, "label": with_code_points(of.label), "runs": list(of.runs)}
-            for of in data.groups
-        ],
-        "words": dict(DEFINITIONS),
-        "progress": progress_of(data.runs),
-    }
+    labels = {key: with_code_points(label) for key, (label, _) in data.drawn.items()}
+    runs = [{"key": of.key, "label": labels[of.key], "base": of.is_base} for of in data.runs]
+    groups = [{"key": g.key, "label": labels[g.key], "runs": list(g.runs)} for g in data.groups]
+    progress = progress_of(data.runs)
+    return {"runs": runs, "groups": groups, "words": dict(DEFINITIONS), "progress": progress}
 
 
 def progress_of(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
@@ -347,24 +331,12 @@ def _environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """Names of files, styles and databases are others' text; scripts and styles are ours."""
-    return (
-        with_code_points(value)
-        if isinstance(value, str) and not isinstance(value, Markup)
-        else value
-    )
+    others = isinstance(value, str) and not isinstance(value, Markup)
+    return with_code_points(value) if others else value
 
 
 def _own(name: str) -> str:
     return files("dph.results.report").joinpath("browser", name).read_text(encoding="utf-8")
-
-
-def _colours(looks: Mapping[str, Look]) -> str:
-    lines = (
-        f":root {{ --{key}: light-dark({look.colour}, {on_dark(look.colour)}); }}\n"
-        f".of-{key} {{ --run: var(--{key}); }}"
-        for key, look in looks.items()
-    )
-    return "\n".join(lines) + "\n"
 
 
 # ``report.html``: everything in one file, which needs no network and runs nothing but its own.
@@ -400,13 +372,17 @@ def write_report(
     blocks = answer_blocks(data, limits or Limits())
     scripts = [vega_script(), page_script(FILE_SCRIPTS)]
     styles = page_styles(data)
+    policy = (
+        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
     html = page_html(
         data,
         title=title,
         lead=lead,
         made=made,
         served=None,
-        policy=_policy(scripts, styles),
+        policy=policy,
         styles=[Markup(style) for style in styles],
         vega=Markup(scripts[0]),
         script=Markup(scripts[1]),
@@ -423,13 +399,6 @@ def report_index(data: ReportData, answers: dict[str, Any]) -> dict[str, Any]:
     """All of the page but texts: runs, charts, the table, and ``answers``, the index of those."""
     charts = [chart.document() for chart in report_charts(data)]
     return {**page_index(data), "charts": charts, "table": run_table(data), **answers}
-
-
-def _policy(scripts: list[str], styles: list[str]) -> str:
-    return (
-        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
 
 
 def _hashes(texts: list[str]) -> str:

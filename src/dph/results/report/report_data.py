@@ -201,27 +201,23 @@ def rows_over_seeds(key: str, of_seed: Sequence[Sequence[ComparisonRow]]) -> lis
     found: dict[tuple[str, str], list[ComparisonRow]] = {}
     for row in (row for rows in of_seed for row in rows):
         found.setdefault((row.set_name, row.metric), []).append(row)
-    return [_over_seeds(key, rows) for rows in found.values() if len(rows) == len(of_seed)]
-
-
-def _over_seeds(key: str, rows: Sequence[ComparisonRow]) -> ComparisonRow:
-    value = mean_over_seeds([row.value for row in rows])
-    apart = [row.difference.mean for row in rows if row.difference is not None]
-    lo, hi = value.interval((0.0, 1.0)) or (value.mean, value.mean)
-    difference = None
-    if len(apart) == len(rows):
-        over = mean_over_seeds(apart)
-        ends = over.interval() or (over.mean, over.mean)
-        difference = Difference(mean=over.mean, lo=ends[0], hi=ends[1])
-    return replace(rows[0], run=key, value=value.mean, lo=lo, hi=hi, difference=difference)
+    means = []
+    for rows in (rows for rows in found.values() if len(rows) == len(of_seed)):
+        value, difference = mean_over_seeds([row.value for row in rows]), None
+        lo, hi = value.interval((0.0, 1.0)) or (value.mean, value.mean)
+        apart = [row.difference.mean for row in rows if row.difference is not None]
+        if len(apart) == len(rows):
+            over = mean_over_seeds(apart)
+            ends = over.interval() or (over.mean, over.mean)
+            difference = Difference(mean=over.mean, lo=ends[0], hi=ends[1])
+        mean = replace(rows[0], run=key, value=value.mean, lo=lo, hi=hi, difference=difference)
+        means.append(mean)
+    return means
 
 
 def evaluated_sets(run: ReportRun) -> list[str]:
     """The sets that a run has answers on, problems that cannot be graded included."""
-    if run.samples is None:
-        return []
-    names: list[str] = run.samples["set"].unique().to_pylist()
-    return names
+    return [] if run.samples is None else list(run.samples["set"].unique().to_pylist())
 
 
 def read_report(places: Sequence[str | Path], *, seed: int = 0) -> ReportData:
@@ -300,10 +296,6 @@ def _looks(
     recipes = {run: run.recipe for run in others}
     methods = {run: recipe.method for run, recipe in recipes.items() if recipe is not None}
     base = method_label(BASE)
-    drawn = looks_by_method(
-        {
-            label: methods.get(run) or (BASE if label == base else run.path.name)
-            for run, label in labels.items()
-        }
-    )
+    names = {run: BASE if label == base else run.path.name for run, label in labels.items()}
+    drawn = looks_by_method({labels[run]: methods.get(run) or name for run, name in names.items()})
     return {run: drawn[label] for run, label in labels.items()}

@@ -106,7 +106,12 @@ def run_table(data: ReportData) -> dict[str, Any]:
 def table_columns(data: ReportData) -> list[TableColumn]:
     """All columns; one that is known of no line has no cells."""
     scores = [column for name in data.comparison for column in _score_columns(data, name)]
-    return [*scores, *_cost_columns(data), *_facts(data), *_settings(data)]
+    settings = []
+    for key, of_runs in differing_settings(data.runs).items():
+        values = {run: TableCell(with_code_points(text)) for run, text in of_runs.items()}
+        heading = ("settings that differ", key)
+        settings.append(_column(data, f"setting/{key}", heading, "text", values))
+    return [*scores, *_cost_columns(data), *_facts(data), *settings]
 
 
 def _shown(keys: Sequence[str], sets: Sequence[str]) -> list[str]:
@@ -194,9 +199,8 @@ def _column(
     every = {**cells, **over}
     if all(cell.value in (None, "") for cell in every.values()):
         every = {}
-    return TableColumn(
-        key=key, group=heading[0], title=heading[1], kind=kind, cells=every, word=word
-    )
+    group, title = heading
+    return TableColumn(key=key, group=group, title=title, kind=kind, cells=every, word=word)
 
 
 _BOUNDS = {"percent": (0.0, 1.0), "number": (1.0, inf)}
@@ -238,8 +242,7 @@ def _cost_columns(data: ReportData) -> Iterator[TableColumn]:
             key: TableCell(getattr(cost, what) or None, detail=_by_stage(cost, what) or None)
             for key, cost in costs.items()
         }
-        heading = ("cost, all stages", title)
-        yield _column(data, f"cost/{what}", heading, kind, values, "cost")
+        yield _column(data, f"cost/{what}", ("cost, all stages", title), kind, values, "cost")
 
 
 def _by_stage(cost: RunCost, what: str) -> str:
@@ -281,12 +284,6 @@ def _place_of(path: Path) -> str:
     """The path from the working directory on, if it is inside it."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)
-
-
-def _settings(data: ReportData) -> Iterator[TableColumn]:
-    for key, of_runs in differing_settings(data.runs).items():
-        values = {run: TableCell(with_code_points(text)) for run, text in of_runs.items()}
-        yield _column(data, f"setting/{key}", ("settings that differ", key), "text", values)
 
 
 def differing_settings(runs: Sequence[ReportRun]) -> dict[str, dict[str, str]]:

@@ -87,7 +87,10 @@ class RunVerdict:
         else:
             texts += [self._metric(metric) for metric in self._metrics]
             texts += [*self._reach(), self._ways()]
-            lost = self._problems()
+            counts = {name: count for name, count in self.lost.items() if count}
+            if total := sum(counts.values()):
+                text = f"{total} problem{'s' * (total > 1)} lost{' a seed' * (self.seeds > 1)}"
+                lost.append(VerdictPart(text=text, lost=counts))
             if alone := sum(self.alone.values()):
                 lost.append(VerdictPart(text=f"{alone} solved by {self.baseline} alone"))
         lost += [VerdictPart(text=text) for text in self.unnamed]
@@ -152,14 +155,6 @@ class RunVerdict:
             return ""
         where = f" {where_of(fewest)}" if len(self.ways) > 1 else ""
         return f"{left:.1f} of {of:.1f} ways of answering left{where}"
-
-    def _problems(self) -> list[VerdictPart]:
-        lost = {name: count for name, count in self.lost.items() if count}
-        total = sum(lost.values())
-        text = (
-            f"{total} problem{'' if total == 1 else 's'} lost{' a seed' if self.seeds > 1 else ''}"
-        )
-        return [VerdictPart(text=text, lost=lost)] if lost else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,19 +302,13 @@ class DiagnosedRun:
 
 def diagnosed_runs(data: ReportData) -> list[DiagnosedRun]:
     """The runs with a diagnosis: those that lost most first, those without any change last."""
-    found = [_diagnosed(data, run) for run in data.runs if run.key in data.diagnoses]
+    found = []
+    for run in (run for run in data.runs if run.key in data.diagnoses):
+        sets = data.diagnoses[run.key]["sets"]
+        lost, gained = (sum(of["counts"][c] for of in sets.values()) for c in ("lost", "gained"))
+        changed = [name for name, of in sets.items() if _is_changed(of)]
+        found.append(DiagnosedRun(run=run, lost=lost, gained=gained, changed=changed))
     return sorted(found, key=lambda one: (not one.changed, -one.lost, -one.gained))
-
-
-def _diagnosed(data: ReportData, run: ReportRun) -> DiagnosedRun:
-    sets = data.diagnoses[run.key]["sets"]
-    counts = [of["counts"] for of in sets.values()]
-    return DiagnosedRun(
-        run=run,
-        lost=sum(of["lost"] for of in counts),
-        gained=sum(of["gained"] for of in counts),
-        changed=[name for name, of in sets.items() if _is_changed(of)],
-    )
 
 
 def _is_changed(of_set: Mapping[str, Any]) -> bool:
