@@ -125,8 +125,7 @@ def summary_json(summary: "GradeSummary", source: Path, target: Path) -> dict[st
 def summary_text(summary: "GradeSummary", target: Path) -> str:
     """The summary for people: outcomes that occur, most frequent first."""
     lines = [f"{'outcome':<12}{'rows':>9}{'share':>9}"]
-    ranked = sorted(summary.outcomes.items(), key=lambda item: -item[1])
-    for outcome, count in ranked:
+    for outcome, count in sorted(summary.outcomes.items(), key=lambda item: -item[1]):
         if count:
             lines.append(f"{outcome:<12}{count:>9}{count / summary.rows:>9.1%}")
     mean = "" if summary.mean_reward is None else f", mean reward {summary.mean_reward:.4f}"
@@ -309,14 +308,8 @@ def _with_settings(verb: _Verb) -> _Verb:
         name = key.replace("_", "-")
         usage = f"--{name}/--no-{name}" if kind is bool else f"--{name}{placeholder}"
         told = option(usage, f"{setting.meaning[0].upper()}{setting.meaning[1:]}.")
-        options.append(
-            settings.replace(
-                name=key,
-                kind=inspect.Parameter.KEYWORD_ONLY,
-                default=None,  # not given
-                annotation=Annotated[kind | None, told],
-            )
-        )
+        own = settings.replace(name=key, annotation=Annotated[kind | None, told])
+        options.append(own.replace(kind=inspect.Parameter.KEYWORD_ONLY, default=None))  # not given
     verb.__signature__ = signature.replace(parameters=[*usual, *options])  # type: ignore[attr-defined]
     return verb
 
@@ -367,12 +360,11 @@ def grade(
         flag = next(flag for flag, value in needed.items() if value is None)
         raise SettingsError(f"dph grade needs {flag}, or one of the commands sql, math and code")
     own = {key: value for key, value in settings.items() if value is not None}
+    workers = workers or default_workers()
     run_grading(
         source,
         target,
-        grader=VerifierRowGrader(
-            verifier, workers=workers or default_workers(), timeout=timeout, **own
-        ),
+        grader=VerifierRowGrader(verifier, workers=workers, timeout=timeout, **own),
         columns=columns,
         resume=resume,
         replace=replace,

@@ -96,21 +96,15 @@ def stages(recipe: "Recipe") -> list[str]:
     presample, found = recipe.presample, [_training(recipe), _evaluation(recipe)]
     if recipe.needs_pool:
         pool = RunDirectory.of(recipe, None).pool(recipe)
-        found.insert(
-            0,
-            f"pre-sample: {presample.samples} samples a problem and a final one, near-perfect "
-            f"from {presample.threshold} correct; pool in {pool}",
-        )
+        said = f"pre-sample: {presample.samples} samples a problem and a final one"
+        found.insert(0, f"{said}, near-perfect from {presample.threshold} correct; pool in {pool}")
     return found
 
 
 def _training(recipe: "Recipe") -> str:
     train, objective, unlabelled = recipe.train, recipe.objective, recipe.self_consistency
-    rewarded = (
-        f" ({unlabelled.problems_per_step} unlabelled, rewarded by majority)"
-        if unlabelled.active
-        else ""
-    )
+    few = unlabelled.problems_per_step
+    rewarded = f" ({few} unlabelled, rewarded by majority)" if unlabelled.active else ""
     rehearsal = "".join(
         f" + {anchor.per_step or train.rehearsal_per_step} rehearsal samples "
         f"({anchor.divergence}, eta {anchor.weight:g})"
@@ -181,7 +175,7 @@ def list_recipes(as_json: JsonOption = False) -> None:
 def say_recipes(places: "Sequence[Path]", *, as_json: bool) -> None:
     from dph.recipe.recipe import shipped_recipes
 
-    found = {recipe.name: recipe.summary for recipe in shipped_recipes(places)}
+    found = shipped_recipes(places)
     lines = (f"{name}: {summary}" for name, summary in found.items())
     typer.echo(json_text(found) if as_json else "\n".join(lines))
 

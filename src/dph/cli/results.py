@@ -245,10 +245,6 @@ def table(
         typer.echo(f"table: {out}")
 
 
-_LARGE = 50_000_000
-"""Bytes from which on a browser takes seconds to open a file."""
-
-
 def report(
     runs: PlacesArgument,
     out: Path = option("--out FILE", "File to write.", Path("report.html")),
@@ -279,18 +275,15 @@ def report(
 
     require_out_file(out)
     data = read_report(runs, seed=seed)
-    written = write_report(
-        data, out, limits=Limits(longest=longest, most=most_answers), title=title
-    )
+    limits = Limits(longest=longest, most=most_answers)
+    written = write_report(data, out, limits=limits, title=title)
     document = {"schema": 1, "report": str(out), "bytes": written.size}
     document |= {"code_bytes": written.code, "answers": written.answers}
     document |= {"runs": {str(run.path): run.label for run in data.runs}}
     text = f"report: {out}, {written.size / 1e6:.1f} MB, {written.answers:,} answers"
-    if written.size > _LARGE:
-        text += (
-            "\nbrowsers open a file of this size slowly; "
-            "--most-answers and --longest make it smaller"
-        )
+    if written.size > 50_000_000:  # a browser takes seconds to open it
+        text += "\nbrowsers open a file of this size slowly; "
+        text += "--most-answers and --longest make it smaller"
     _print_with_notes(document, text, data.notes, as_json=as_json)
 
 

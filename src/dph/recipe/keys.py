@@ -116,18 +116,16 @@ def _keys(section: type[Section], prefix: str, values: dict[str, Any] | None) ->
     # Parameters of the chosen term, or of all that can be chosen.
     chosen = None if values is None else values[section.selector]
     parameters = term_parameters(section, chosen)
-    for name in (
-        parameters if values is None else [n for n in values if n not in section.model_fields]
-    ):
+    own = parameters if values is None else [n for n in values if n not in section.model_fields]
+    for name in own:
         meaning, default = parameters.get(name, (f"of {chosen}", None))
-        value = None if values is None else values[name]
         yield Key(
             name=f"{prefix}{name}",
             meaning=meaning,
             required=False,
             default=default,
             has_value=known,
-            value=value,
+            value=None if values is None else values[name],
         )
 
 
@@ -216,13 +214,8 @@ def meant_key(key: str, known: Collection[str]) -> str | None:
 
 def refuse_unknown_keys(table: Mapping[str, Any]) -> None:
     """Refuse keys that no setting has, all at once, and name the nearest one of each."""
-    if refused := list(_refused_keys(table)):
-        raise SettingsError("; ".join(refused))
-
-
-def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
-    known = known_keys()
-    short = [f"objective.{name}" for name in SHORTHAND]
+    known, refused = known_keys(), []
+    taken = [*known, *(f"objective.{name}" for name in SHORTHAND)]
     sections = {key.rsplit(".", 1)[0] for key in known if "." in key}
     for key, value in flat(table):
         pattern = pattern_of(key)
@@ -231,13 +224,15 @@ def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
         if value is None and pattern in sections:
             continue  # a table that is left out, as records are dumped
         if pattern in sections or pattern in NAMED_TABLES:
-            yield f"{key} is a table of settings, got {value!r}"
+            refused.append(f"{key} is a table of settings, got {value!r}")
             continue
-        meant = meant_key(key, [*known, *short])
-        near = [meant] if meant else difflib.get_close_matches(pattern, [*known, *short], n=1)
+        meant = meant_key(key, taken)
+        near = [meant] if meant else difflib.get_close_matches(pattern, taken, n=1)
         near = near or [k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]]
         hint = f"; did you mean {near[0]}?" if near else "; `dph recipe show` lists the known ones"
-        yield f"unknown setting {key}{hint}"
+        refused.append(f"unknown setting {key}{hint}")
+    if refused:
+        raise SettingsError("; ".join(refused))
 
 
 def pattern_of(key: str) -> str:

@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,26 +41,15 @@ RECIPE_PLACES = (_PACKAGE / "shipped_recipes", _PACKAGE.parents[1] / "recipes")
 """In a wheel, and in a checkout or an unpacked source distribution."""
 ELSEWHERE = ("base", "sft", "cookbook")
 """Kinds of recipes of the package dph-corpus."""
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShippedRecipe:
-    """A recipe that comes with the package: its path without the ending, and its first line."""
-
-    name: str
-    summary: str
-
-
-def shipped_recipes(places: Sequence[Path] = RECIPE_PLACES) -> list[ShippedRecipe]:
-    """All of them, by name, in the first of ``places`` that exists."""
-    place = _place(places)
-    found = []
+def shipped_recipes(places: Sequence[Path] = RECIPE_PLACES) -> dict[str, str]:
+    """First line of each recipe in the first of ``places`` that exists, by its path, sorted."""
+    place, found = _place(places), {}
     for path in sorted(place.rglob("*.toml")):
         line = path.read_text(encoding="utf-8").partition("\n")[0]
         summary = line.removeprefix("#").strip() if line.startswith("#") else ""
-        name = path.relative_to(place).with_suffix("").as_posix()
-        found.append(ShippedRecipe(name=name, summary=summary))
+        found[path.relative_to(place).with_suffix("").as_posix()] = summary
     return found
 
 
@@ -72,14 +60,23 @@ def copy_recipe(
 
     ``out`` must not exist [default: the recipe's own last name, here].
     """
-    source = _source(name, places)
+    place = _place(places)
+    known: dict[str, Path] = {}
+    for recipe in shipped_recipes(places):
+        known[recipe] = path = place / f"{recipe}.toml"
+        if path.parent != place:
+            known[path.parent.relative_to(place).as_posix()] = path.parent
+    source = known.get(name.removesuffix(".toml").strip("/"))
+    if source is None:
+        raise SettingsError(f"there is no recipe {name!r}; there are: {', '.join(sorted(known))}")
     out = Path(source.name) if out is None else out
     if out.exists():
         raise SettingsError(f"{out} already exists: name another place (--out)")
     make_directory(out.absolute().parent)
     with atomic_path(out) as temporary:
         if source.is_dir():
-            shutil.copytree(source, temporary, ignore=_LEFT_OUT)
+            left_out = shutil.ignore_patterns("__pycache__", ".*")
+            shutil.copytree(source, temporary, ignore=left_out)
         else:
             shutil.copyfile(source, temporary)
     return sorted(out.rglob("*.toml")) if out.is_dir() else [out]
@@ -90,20 +87,6 @@ def _place(places: Sequence[Path]) -> Path:
         if place.is_dir():
             return place
     raise DataError(f"this installation has no recipes: {places[0]} is missing")
-
-
-def _source(name: str, places: Sequence[Path]) -> Path:
-    place = _place(places)
-    known: dict[str, Path] = {}
-    for recipe in shipped_recipes(places):
-        path = place / f"{recipe.name}.toml"
-        known[recipe.name] = path
-        if path.parent != place:
-            known[path.parent.relative_to(place).as_posix()] = path.parent
-    found = known.get(name.removesuffix(".toml").strip("/"))
-    if found is None:
-        raise SettingsError(f"there is no recipe {name!r}; there are: {', '.join(sorted(known))}")
-    return found
 
 
 def load_recipe(

@@ -123,6 +123,11 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    def _require_at_most(self, name: str, limit: str) -> None:
+        value, most = getattr(self, name), getattr(self, limit)
+        if value > most:
+            raise ValueError(f"need {name} <= {limit}, got {name}={value}, {limit}={most}")
+
     def decided(self, **values: Any) -> Self:
         """The same table with these ``values`` where it says ``auto``."""
         auto = {name: value for name, value in values.items() if getattr(self, name) == "auto"}

@@ -210,10 +210,7 @@ class PresamplingSettings(Section):
             raise ValueError(
                 f"need keep <= samples + 1, got keep={self.keep}, samples={self.samples}"
             )
-        if self.threshold > self.samples:
-            raise ValueError(
-                f"need threshold <= samples, got threshold={self.threshold}, samples={self.samples}"
-            )
+        self._require_at_most("threshold", "samples")
         return self
 
 
@@ -394,11 +391,8 @@ class TrainingSettings(Section):
 
     @model_validator(mode="after")
     def _batches_fit(self) -> Self:
-        if self.problems_per_step and self.minibatches > self.problems_per_step:
-            raise ValueError(
-                "need minibatches <= problems_per_step, got "
-                f"minibatches={self.minibatches}, problems_per_step={self.problems_per_step}"
-            )
+        if self.problems_per_step:
+            self._require_at_most("minibatches", "problems_per_step")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas must lie in [0, 1), got {self.betas}")
         return self
