@@ -68,9 +68,9 @@ def read_request(
 
 def _model_as_written(path: Path, overrides: Sequence[str] | None) -> str | None:
     """``model.path`` before it was made absolute."""
-    for override in map(read_override, reversed(overrides or ())):
-        if override.key == "model.path":
-            return str(override.value)
+    for key, value in map(read_override, reversed(overrides or ())):
+        if key == "model.path":
+            return str(value)
     model = tomllib.loads(path.read_text(encoding="utf-8")).get("model", {})
     return str(model["path"]) if "path" in model else None
 

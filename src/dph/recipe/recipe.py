@@ -26,15 +26,7 @@ from dph.recipe.methods import METHODS
 from dph.recipe.objective import expand_shorthand
 from dph.recipe.places import OWN_CODE, PLACES, place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.schema import Recipe
-from dph.recipe.section import (
-    Override,
-    faults_of,
-    flat,
-    put,
-    read_override,
-    read_table,
-    section_in,
-)
+from dph.recipe.section import faults_of, flat, put, read_override, read_table, section_in
 
 _PACKAGE = Path(__file__).parents[1]
 RECIPE_PLACES = (_PACKAGE / "shipped_recipes", _PACKAGE.parents[1] / "recipes")
@@ -119,7 +111,7 @@ def recipe_of(
     table = _overridden(table, read)
     if seed is not None:
         table["seed"] = seed
-    overridden = any(override.key.rpartition(".")[2] in OWN_CODE for override in read)
+    overridden = any(key.rpartition(".")[2] in OWN_CODE for key, _ in read)
     place_own_code(table, beside=beside, overridden=overridden)
     return resolve_recipe(table)
 
@@ -167,7 +159,7 @@ def changed_settings(before: Recipe, after: Recipe) -> dict[str, str]:
     }
 
 
-def _overridden(table: dict[str, Any], overrides: Sequence[Override]) -> dict[str, Any]:
+def _overridden(table: dict[str, Any], overrides: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """The recipe's table with the overrides in it.
 
     Values of the objective are laid over the file's as the file's are laid over the method's, so
@@ -176,18 +168,15 @@ def _overridden(table: dict[str, Any], overrides: Sequence[Override]) -> dict[st
     """
     over: dict[str, Any] = {}
     said = objective if isinstance(objective := table.get("objective"), dict) else {}
-    for override in overrides:
-        section, _, name = override.key.partition(".")
-        laid = section == "objective" and name not in said and not isinstance(override.value, dict)
+    for key, value in overrides:
+        section, _, name = key.partition(".")
+        laid = section == "objective" and name not in said and not isinstance(value, dict)
         target = over if laid else table
-        put(target, override)
+        put(target, key, value)
         spell_out_sets(target)
-        if pattern_of(override.key) in PLACES:
+        if pattern_of(key) in PLACES:
             start_paths_at(target, Path.cwd())
-    if not over:
-        return table
-    under = _with_method(_with_terms(table))
-    return merged(under, _with_terms(over))
+    return merged(_with_method(_with_terms(table)), _with_terms(over)) if over else table
 
 
 def _with_method(table: Mapping[str, Any]) -> dict[str, Any]:

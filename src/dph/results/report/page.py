@@ -4,14 +4,14 @@ import base64
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -89,57 +89,28 @@ SERVED_SCRIPTS = ("live.js", *FILE_SCRIPTS)
 # Progress of training.
 
 
-State = Literal["running", "stopped", "failed", "finished"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingProgress:
-    """Step ``step`` of ``steps``; ``seconds_left`` is None unless it runs.
+def training_progress(
+    path: Path, recipe: Recipe | None, log: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """Step ``step`` of ``steps``; None of what has no recipe or has not begun.
 
     ``running``: a process holds the directory's lock. ``failed``: it ended with a loss that was not
-    finite. ``stopped``: it ended before its last step.
-    """
-
-    stage: str
-    step: int
-    steps: int
-    state: State
-    seconds_left: float | None
-
-
-def training_progress(
-    path: Path,
-    recipe: Recipe | None,
-    log: Sequence[Mapping[str, Any]],
-    *,
-    locks: Collection[int] | None = None,
-) -> list[TrainingProgress]:
-    """Progress of training; none of what has no recipe or has not begun.
-
-    ``locks`` are inodes of files that are locked [default: those of this machine].
+    finite. ``stopped``: it ended before its last step. ``seconds_left`` is None unless it runs.
     """
     if recipe is None:
-        return []
-    held = _held_locks() if locks is None else locks
-    steps = recipe.train.steps
+        return None
+    steps, left = recipe.train.steps, None
     step = max((int(row["step"]) for row in log), default=0)
-    state, left = _state(path, step, steps, running=_inode(path / ".lock") in held), None
-    seconds = [row["seconds"] for row in log if isinstance(row.get("seconds"), int | float)]
-    if state == "running" and seconds:
-        left = (steps - step) * median(seconds[-20:])  # that of the latest steps
-    found = TrainingProgress(
-        stage="training", step=step, steps=steps, state=state, seconds_left=left
-    )
-    return [found] if step or state == "running" else []
-
-
-def _state(place: Path, step: int, steps: int, *, running: bool) -> State:
+    failed = path / f"failed_batch_step_{step + 1:06d}.json"  # those of earlier tries stay
+    state = "failed" if failed.exists() else "stopped"
     if step >= steps:
-        return "finished"
-    if running:
-        return "running"
-    failed = place / f"failed_batch_step_{step + 1:06d}.json"  # those of earlier tries stay
-    return "failed" if failed.exists() else "stopped"
+        state = "finished"
+    elif _inode(path / ".lock") in _held_locks():
+        state = "running"
+        seconds = [row["seconds"] for row in log if isinstance(row.get("seconds"), int | float)]
+        left = (steps - step) * median(seconds[-20:]) if seconds else None  # of the latest steps
+    found = {"stage": "training", "step": step, "steps": steps, "state": state}
+    return {**found, "seconds_left": left} if step or state == "running" else None
 
 
 def _held_locks() -> set[int]:
@@ -303,11 +274,8 @@ def page_index(data: ReportData) -> dict[str, Any]:
 
 def progress_of(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
     """Steps that each run has trained, a row a stage."""
-    return [
-        {"key": run.key, **asdict(one)}
-        for run in runs
-        for one in training_progress(run.path, run.recipe, run.log)
-    ]
+    found = {run.key: training_progress(run.path, run.recipe, run.log) for run in runs}
+    return [{"key": key, **one} for key, one in found.items() if one is not None]
 
 
 def _environment() -> Environment:
