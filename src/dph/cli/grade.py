@@ -37,13 +37,6 @@ def default_workers() -> int:
 
 
 AnswersOption = Annotated[Path, option("--input FILE", f"Answers: {ROW_FILES}.")]
-VerdictsOption = Annotated[
-    Path,
-    option(
-        "--out FILE",
-        f"File for the rows with reward, outcome, reason and seconds added: {ROW_FILES}.",
-    ),
-]
 AnswerTimeoutOption = Annotated[float, option("--timeout S", "Time limit per answer, in seconds.")]
 ResumeOption = Annotated[
     bool, option("--resume", "Continue where an interrupted run of the same command stopped.")
@@ -62,7 +55,13 @@ NamedColumnsOption = Annotated[
 
 def run_grading(
     source: AnswersOption,
-    target: VerdictsOption,
+    target: Annotated[
+        Path,
+        option(
+            "--out FILE",
+            f"File for the rows with reward, outcome, reason and seconds added: {ROW_FILES}.",
+        ),
+    ],
     *,
     grader: "ClosingGrader",
     resume: ResumeOption = False,

@@ -282,8 +282,10 @@ def report(
     document |= {"runs": {str(run.path): run.label for run in data.runs}}
     text = f"report: {out}, {written.size / 1e6:.1f} MB, {written.answers:,} answers"
     if written.size > 50_000_000:  # a browser takes seconds to open it
-        text += "\nbrowsers open a file of this size slowly; "
-        text += "--most-answers and --longest make it smaller"
+        text += (
+            "\nbrowsers open a file of this size slowly; "
+            "--most-answers and --longest make it smaller"
+        )
     _print_with_notes(document, text, data.notes, as_json=as_json)
 
 

@@ -30,15 +30,6 @@ def _penalised(kind: str, weight: float) -> dict[str, dict[str, Any]]:
     return {"objective": {**_CLIP_HIGHER, "penalties": {kind: penalty}}}
 
 
-_NAMED_ADVANTAGES = {
-    name: replace(
-        term.method, settings={"objective": {**_CLIP_EVENLY, "advantage": {"kind": name}}}
-    )
-    for name, term in ADVANTAGES.items()
-    if term.method is not None
-}
-"""GRPO with another advantage: of every advantage with a row of its own as a method."""
-
 METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
     {
         "grpo": Method(
@@ -116,7 +107,13 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             stored="pool",
             use="to compare with dph_js",
         ),
-        **_NAMED_ADVANTAGES,
+        **{  # GRPO with another advantage
+            name: replace(
+                term.method, settings={"objective": {**_CLIP_EVENLY, "advantage": {"kind": name}}}
+            )
+            for name, term in ADVANTAGES.items()
+            if term.method is not None
+        },
         "flowrl": Method(
             settings={
                 "objective": {

@@ -171,9 +171,22 @@ class LoadedRun:
 
     def _repr_html_(self) -> str:
         said = self.results.why_alone
-        heading = self.verdict() if said is None else said
-        body = "" if self.results.evaluation is None else _score_table(self.scores(arrow=True))
-        return f"<p><strong>{escape(heading)}</strong></p>{body}"
+        heading = f"<p><strong>{escape(self.verdict() if said is None else said)}</strong></p>"
+        if self.results.evaluation is None:
+            return heading
+        rows = cast(pa.Table, self.scores(arrow=True)).to_pylist()
+        metrics = list(dict.fromkeys((row["metric"], row["k"]) for row in rows))
+        by_set: dict[str, dict[tuple[str, int | None], str]] = {}
+        for row in rows:
+            scale = 1 if row["metric"] == "effective_styles" else 100
+            value, low, high = (row[n] and scale * row[n] for n in ("value", "lo", "hi"))
+            number = TableNumber(value=value, low=low, high=high)
+            by_set.setdefault(row["set"], {})[row["metric"], row["k"]] = str(number)
+        head = ("set", *(metric_title(m if k is None else f"{_PASS}{k}") for m, k in metrics))
+        cells = (
+            (set_title(name), *(of.get(one, "") for one in metrics)) for name, of in by_set.items()
+        )
+        return heading + html_table(head, cells)
 
 
 def report(
@@ -243,19 +256,3 @@ def _score_rows(of: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
 
 def _text(prompt: str | Sequence[Mapping[str, str]]) -> str:
     return prompt if isinstance(prompt, str) else json.dumps(list(map(dict, prompt)))
-
-
-def _score_table(scores: pa.Table) -> str:
-    rows = scores.to_pylist()
-    metrics = list(dict.fromkeys((row["metric"], row["k"]) for row in rows))
-    head = ("set", *(metric_title(m if k is None else f"{_PASS}{k}") for m, k in metrics))
-    by_set: dict[str, dict[tuple[str, int | None], str]] = {}
-    for row in rows:
-        scale = 1 if row["metric"] == "effective_styles" else 100
-        value, low, high = (row[n] and scale * row[n] for n in ("value", "lo", "hi"))
-        number = TableNumber(value=value, low=low, high=high)
-        by_set.setdefault(row["set"], {})[row["metric"], row["k"]] = str(number)
-    return html_table(
-        head,
-        ((set_title(name), *(of.get(one, "") for one in metrics)) for name, of in by_set.items()),
-    )

@@ -211,24 +211,20 @@ def _parts(shown: ShownProblems) -> "list[RenderableType]":
         parts += [
             Rule(Text(visible(f"{problem.set_name} / {problem.problem_id}"), style="bold")),
             Text(f"correct: {', '.join(said)}"),
-            *_problem_texts(problem, shown.choice),
-            *_answers(shown.answers_of(problem), labels, shown.choice),
         ]
+        if (known := problem.problem) is None:
+            text = "prompt and gold are unknown: no file of problems is here"
+            parts.append(Text(text, style="dim"))
+        else:
+            prompt = shown.choice.cut(prompt_text(known), _PROMPT)
+            parts += [Text("prompt", style="dim"), Text(prompt)]
+            for name, value in known.answer.items():
+                told = shown.choice.cut(str(value), _PROMPT)
+                parts.append(Text.assemble((f"{visible(name)}: ", "dim"), told))
+        parts += _answers(shown.answers_of(problem), labels, shown.choice)
         if left := len(problem.answers) - len(shown.answers_of(problem)):
             parts.append(Text(f"and {left} more different answers (--answers)", style="dim"))
     return parts
-
-
-def _problem_texts(problem: ShownProblem, choice: ProblemChoice) -> "list[RenderableType]":
-    from rich.text import Text
-
-    if problem.problem is None:
-        return [Text("prompt and gold are unknown: no file of problems is here", style="dim")]
-    prompt = choice.cut(prompt_text(problem.problem), _PROMPT)
-    texts: list[RenderableType] = [Text("prompt", style="dim"), Text(prompt)]
-    for name, value in problem.problem.answer.items():
-        texts.append(Text.assemble((f"{visible(name)}: ", "dim"), choice.cut(str(value), _PROMPT)))
-    return texts
 
 
 def _answers(

@@ -321,6 +321,7 @@ def _change(before: int, after: int, lost: bool, gained: bool) -> Change:
 FDR = 0.05
 """Level of a whole diagnosis."""
 QUESTIONS = 5
+"""Each has an equal share of the level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,11 +333,6 @@ class Levels:
     styles: float
     totals: float
     features: float
-
-
-def question_level(fdr: float) -> float:
-    """Share of each question in the whole level."""
-    return fdr / QUESTIONS
 
 
 def list_level(smallest: Sequence[float], level: float) -> float:
@@ -371,7 +367,7 @@ def problem_verdicts(
         return {}
     # All sets together: leaving one out would change verdicts on the others.
     rates = zip(*(smallest_rates(*pair) for pair in pairs.values()), strict=True)
-    lost, gained = (list_level(of, question_level(fdr)) for of in rates)
+    lost, gained = (list_level(of, fdr / QUESTIONS) for of in rates)
     return {
         (name, change.problem_id): change
         for name, (mine, theirs) in pairs.items()

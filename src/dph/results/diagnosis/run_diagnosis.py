@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
-from dph.results.diagnosis.changes import FDR, Change, Levels, list_level, question_level
+from dph.results.diagnosis.changes import FDR, QUESTIONS, Change, Levels, list_level
 from dph.results.diagnosis.log_findings import Finding, log_findings
 from dph.results.diagnosis.set_diagnosis import (
     PairedSet,
@@ -110,7 +110,7 @@ def diagnose(
         PairedSet(name, *((tables[side], scores[side][name]) for side in ("run", "baseline")))
         for name in names
     ]
-    level, wanted = question_level(fdr), ks or default_ks(chosen)
+    level, wanted = fdr / QUESTIONS, ks or default_ks(chosen)
     levels = _levels(pairs, level)
     asked = SetQuestions(ks=wanted, levels=levels, died=died, seed=seed, resamples=resamples)
     found = {of.name: diagnose_set(of, _problems(results, of, notes), asked) for of in pairs}

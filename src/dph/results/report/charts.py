@@ -78,8 +78,6 @@ def finished(layers: Sequence[Spec], keys: Sequence[str], *, height: int) -> Spe
 
 
 HEIGHT = 180
-_FEW = 10
-"""So many steps are points as well, so that a single one can be seen."""
 
 
 def line_chart(
@@ -105,7 +103,7 @@ def line_chart(
         x_title,
         percent=unit == "%",
         banded="lo" in columns,
-        few=len(ticks) <= _FEW,
+        few=len(ticks) <= 10,  # points as well, so that a single one can be seen
         ticks=tuple(ticks) if powers else (),
     )
     return Chart(
@@ -158,12 +156,6 @@ def _rule(x: Spec, keys: Iterable[str], exact: str) -> Spec:
     }
 
 
-MOST_POINTS = 400
-"""Points of a line; a longer log is shown in means over neighbouring steps, and says so."""
-_MANY_RUNS = 12
-"""More runs than these share that many lines' points."""
-
-
 def training_charts(runs: Sequence[ReportRun], groups: Sequence[SeedGroup] = ()) -> list[Chart]:
     """A chart for each metric of the logs that is not always 0.
 
@@ -174,25 +166,17 @@ def training_charts(runs: Sequence[ReportRun], groups: Sequence[SeedGroup] = ())
     names = list(dict.fromkeys(name for log in logs.values() for row in log for name in row))
     whole = [group for group in groups if all(key in logs for key in group.runs)]
     shown = {key: looks[key] for key in (*logs, *(group.key for group in whole))}
-    made = [
-        replace(chart, part=log_part(name))
-        for name, titled in log_titles(names).items()
-        if (chart := _training_chart(name, titled, logs, shown, whole)) is not None
-    ]
-    return sorted(_once(made), key=lambda chart: LOG_PARTS.index(chart.part))
-
-
-def _once(charts: Sequence[Chart]) -> list[Chart]:
-    """Of charts with equal values the first, whose caption names the others."""
     kept: dict[str, Chart] = {}
-    for chart in charts:
+    for name, titled in log_titles(names).items():
+        if (chart := _training_chart(name, titled, logs, shown, whole)) is None:
+            continue
         values = str(sorted(chart.columns.items()))
         if (first := kept.get(values)) is None:
-            kept[values] = chart
-        else:
+            kept[values] = replace(chart, part=log_part(name))
+        else:  # of charts with equal values the first, whose caption names the others
             caption = ", ".join(filter(None, (first.caption, f"equal to {chart.title.lower()}")))
             kept[values] = replace(first, caption=caption)
-    return list(kept.values())
+    return sorted(kept.values(), key=lambda chart: LOG_PARTS.index(chart.part))
 
 
 Points = list[tuple[float, ...]]
@@ -208,7 +192,9 @@ def _training_chart(
 ) -> Chart | None:
     title, unit = title_and_unit
     banded = any(_is_number(row.get(f"{name}_lo")) for log in logs.values() for row in log)
-    most = MOST_POINTS * min(len(logs), _MANY_RUNS) // max(1, len(logs))
+    # Points of a line; a longer log is shown in means over neighbouring steps, and says so. More
+    # than 12 runs share the points of 12 lines.
+    most = 400 * min(len(logs), 12) // max(1, len(logs))
     lines: dict[str, Points] = {}
     thinned = 1
     for key, log in logs.items():
@@ -342,25 +328,20 @@ def _set_charts(data: ReportData) -> Iterator[Chart]:
     looks = {key: look for key, (_, look) in data.drawn.items()}
     several = len({run.baseline for run in data.runs} - {None}) > 1
     told = () if several else data.folded
-    sets = [
-        ComparedSet(name=name, rows=_with_groups(data, of), labels=labels, told=told)
-        for name, of in data.comparison.items()
-    ]
+    sets = []
+    for name, rows in data.comparison.items():
+        of_run: dict[str, list[ComparisonRow]] = {}
+        for row in rows:
+            of_run.setdefault(row.run, []).append(row)
+        every = list(rows)
+        for group in data.groups:
+            every += rows_over_seeds(group.key, [of_run.get(key, []) for key in group.runs])
+        sets.append(ComparedSet(name=name, rows=every, labels=labels, told=told))
     for one in sets:
         yield pass_at_k_chart(one, looks)
     for one in sets:
         if (front := front_chart(one, looks, shown=data.folded)) is not None:
             yield front
-
-
-def _with_groups(data: ReportData, rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    of_run: dict[str, list[ComparisonRow]] = {}
-    for row in rows:
-        of_run.setdefault(row.run, []).append(row)
-    found = list(rows)
-    for group in data.groups:
-        found += rows_over_seeds(group.key, [of_run.get(key, []) for key in group.runs])
-    return found
 
 
 def pass_at_k_chart(of: ComparedSet, looks: Mapping[str, Look]) -> Chart:

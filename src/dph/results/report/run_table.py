@@ -257,27 +257,25 @@ def _by_stage(cost: RunCost, what: str) -> str:
 
 
 def _facts(data: ReportData) -> Iterator[TableColumn]:
-    facts = {run.key: _facts_of(run) for run in data.runs}
+    facts: dict[str, dict[str, Any]] = {}
+    for run in data.runs:
+        recipe, evaluation = run.recipe, run.evaluation or {}
+        found = {
+            "method": method_label(recipe.method) if recipe else None,
+            "seed": recipe.seed if recipe else None,
+            "steps": max((int(row["step"]) for row in run.log), default=None),
+            "samples a problem": evaluation.get("samples"),
+            "graded by": _verifiers(run),
+            "trained by": _software(run),
+            "model": str(recipe.model.path) if recipe else evaluation.get("model"),
+            "directory": _place_of(run.path),
+        }
+        visible = {k: with_code_points(v) for k, v in found.items() if isinstance(v, str)}
+        facts[run.key] = found | visible
     for title in next(iter(facts.values()), {}):
         values = {key: TableCell(of[title]) for key, of in facts.items()}
         kind: Kind = "count" if title in ("seed", "steps", "samples a problem") else "text"
         yield _column(data, f"run/{title.replace(' ', '_')}", ("run", title), kind, values)
-
-
-def _facts_of(run: ReportRun) -> dict[str, float | str | None]:
-    recipe, evaluation = run.recipe, run.evaluation or {}
-    model = evaluation.get("model") if recipe is None else str(recipe.model.path)
-    found = {
-        "method": method_label(recipe.method) if recipe else None,
-        "seed": recipe.seed if recipe else None,
-        "steps": max((int(row["step"]) for row in run.log), default=None),
-        "samples a problem": evaluation.get("samples"),
-        "graded by": _verifiers(run),
-        "trained by": _software(run),
-        "model": model,
-        "directory": _place_of(run.path),
-    }
-    return {k: with_code_points(v) if isinstance(v, str) else v for k, v in found.items()}
 
 
 def _place_of(path: Path) -> str:
