@@ -31,22 +31,14 @@ _LONGEST = 1_000
 """Characters of a prompt or gold answer in the list of samples."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InspectLog:
-    """A log that was written: the set that it is about, its file, and its answers."""
-
-    set_name: str
-    path: Path
-    answers: int
-
-
 def write_inspect_logs(
     run: Path, out: Path, *, on_progress: Callable[[int], None] = lambda _: None
-) -> tuple[list[InspectLog], list[str]]:
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Write ``<out>/<set>.eval`` and ``<out>/<set>-greedy.eval`` for every set of a run.
 
-    A sample is an epoch of Inspect's; scores are ``verdict``: C or I, with outcome and reason. Also
-    returned is what is missing from the logs: prompts that neither the run nor its recipe knows.
+    A sample is an epoch of Inspect's; scores are ``verdict``: C or I, with outcome and reason.
+    Returned are the set, the file and the number of answers of each log, and what is missing:
+    prompts that neither the run nor its recipe knows.
     """
     results = RunResults(run)
     table = results.answers()
@@ -67,7 +59,7 @@ def write_inspect_logs(
             path = make_directory(out) / f"{file_name}{'-greedy' if greedy else ''}.eval"
             with atomic_path(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as log:
                 head.write(log, chosen, problems.get(name, {}), on_progress)
-            logs.append(InspectLog(set_name=name, path=path, answers=chosen.num_rows))
+            logs.append({"set": name, "log": str(path), "answers": chosen.num_rows})
     return logs, notes
 
 

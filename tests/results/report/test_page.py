@@ -85,15 +85,15 @@ def run(path, rows=ROWS):
 
 def test_pass_at_k_grows_with_the_turns_that_count_and_calls_are_counted_by_tool():
     [facts] = turn_facts([run("shelf:Shelf")])
-    assert (facts.label, facts.set_name, facts.k) == ("grpo", "dev", 2)
-    assert [(r.turns, r.share, r.right) for r in facts.turns] == [
+    assert (facts["label"], facts["set_name"], facts["k"]) == ("grpo", "dev", 2)
+    assert [(r["turns"], r["share"], r["right"]) for r in facts["turns"]] == [
         (1, 0.25, 0.0),
         (2, 0.5, 1.0),
         (3, 0.25, 1.0),
     ]
     # Pass@2 of two samples is whether one of them is right: none, then both problems.
-    assert [r.within for r in facts.turns] == [0.0, 1.0, 1.0]
-    told = [(r.tool, r.calls, pytest.approx(r.failed)) for r in facts.tools]
+    assert [r["within"] for r in facts["turns"]] == [0.0, 1.0, 1.0]
+    told = [(r["tool"], r["calls"], pytest.approx(r["failed"])) for r in facts["tools"]]
     assert told == [("error", 0.25, 1.0), ("look", 0.75, 1 / 3)]
 
 

@@ -77,17 +77,12 @@ class Limits:
             raise SettingsError(f"at least 1 answer per problem must be kept, got {self.most}")
 
 
-class NumberedTexts:
-    """Texts by number, each once."""
+Numbers = dict[str, int]
+"""Number of each text, in order, each once."""
 
-    def __init__(self, texts: Sequence[str] = ()) -> None:
-        self._number = {text: i for i, text in enumerate(texts)}
 
-    def number(self, text: str) -> int:
-        return self._number.setdefault(text, len(self._number))
-
-    def all(self) -> list[str]:
-        return list(self._number)
+def _number(text: str, known: Numbers) -> int:
+    return known.setdefault(text, len(known))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +98,8 @@ class PackedSet:
     groups: Mapping[str, Mapping[str, Sequence[Row]]]
     changes: Mapping[str, Mapping[str, str]]
     tokens: Mapping[str, Tokens]
-    outcomes: NumberedTexts
-    styles: NumberedTexts
+    outcomes: Numbers
+    styles: Numbers
     limits: Limits
 
     def index(self) -> dict[str, Any]:
@@ -140,9 +135,9 @@ class PackedSet:
             columns["samples"].append(len(drawn))
             columns["correct"].append(sum(row["outcome"] == Outcome.CORRECT for row in drawn))
             columns["greedy"].append(int(greedy[0] == Outcome.CORRECT) if greedy else -1)
-            columns["outcomes"].append(sorted({self.outcomes.number(r["outcome"]) for r in rows}))
+            columns["outcomes"].append(sorted({_number(r["outcome"], self.outcomes) for r in rows}))
             named = {row["style"] for row in rows} - {None}
-            columns["styles"].append(sorted(map(self.styles.number, sorted(named))))
+            columns["styles"].append(sorted(_number(style, self.styles) for style in sorted(named)))
             columns["change"].append(changes.get(problem_id, ""))
         return columns
 
@@ -156,7 +151,7 @@ class _Piece:
     def __init__(self, of: PackedSet, first: int) -> None:
         self._of, self.first, self.size = of, first, 0
         self.problems: list[dict[str, Any]] = []
-        self._texts, self._reasons = NumberedTexts(), NumberedTexts()
+        self._texts, self._reasons = Numbers(), Numbers()
         names = ("groups", "different", *_COLUMNS)
         self._runs: dict[str, dict[str, list[Any]]] = {
             run: {name: [] for name in names} for run in of.groups
@@ -182,10 +177,10 @@ class _Piece:
             for one in kept:
                 self.size += min(len(one.text), of.limits.longest)
                 cells = {
-                    "text": self._texts.number(one.text),
-                    "reason": self._reasons.number(one.reason),
-                    "outcome": of.outcomes.number(one.outcome),
-                    "style": -1 if one.style is None else of.styles.number(one.style),
+                    "text": _number(one.text, self._texts),
+                    "reason": _number(one.reason, self._reasons),
+                    "outcome": _number(one.outcome, of.outcomes),
+                    "style": -1 if one.style is None else _number(one.style, of.styles),
                     "reward": one.reward,
                     "tokens": one.tokens,
                     "cut": not one.finished,
@@ -198,13 +193,13 @@ class _Piece:
 
     def document(self) -> dict[str, Any]:
         """The piece as JSON: problems ``first`` to ``first + len(problems)`` of the set."""
-        texts, longest = self._texts.all(), self._of.limits.longest
+        texts, longest = list(self._texts), self._of.limits.longest
         return {
             "first": self.first,
             "problems": self.problems,
             "texts": [text[:longest] for text in texts],
             "lengths": {i: len(text) for i, text in enumerate(texts) if len(text) > longest},
-            "reasons": self._reasons.all(),
+            "reasons": list(self._reasons),
             "runs": self._runs,
         }
 
@@ -251,7 +246,7 @@ def answer_blocks(
     data: ReportData, limits: Limits, *, pack: Callable[[Any], Any] = packed
 ) -> AnswerBlocks:
     """All problems of all sets with every run's answers, a piece at a time through ``pack``."""
-    outcomes, styles = NumberedTexts(list(Outcome)), NumberedTexts()
+    outcomes, styles = {name.value: i for i, name in enumerate(Outcome)}, Numbers()
     sets: list[dict[str, Any]] = []
     pieces: dict[str, Any] = {}
     for number, name in enumerate(data.sets):
@@ -275,7 +270,7 @@ def answer_blocks(
         sets.append({**packed_set.index(), "pieces": starts})
     tables = [run.samples for run in data.runs if run.samples is not None]
     seen = {name for table in tables for name in table["outcome"].unique().to_pylist()}
-    index = {"sets": sets, "outcomes": outcomes.all(), "styles": styles.all()}
+    index = {"sets": sets, "outcomes": list(outcomes), "styles": list(styles)}
     index["seen"] = [outcome.value for outcome in Outcome if outcome in seen]
     return AnswerBlocks(index=index, pieces=pieces, answers=sum(table.num_rows for table in tables))
 

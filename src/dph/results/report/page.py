@@ -11,7 +11,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -136,35 +136,7 @@ def _inode(path: Path) -> int | None:
 # Trajectories of an environment: turns that answers took, and what their tools came to.
 
 
-class TurnRow(NamedTuple):
-    """Answers that took ``turns`` turns; ``within`` counts answers with no more turns as right."""
-
-    turns: int
-    share: float
-    right: float
-    within: float
-
-
-class ToolRow(NamedTuple):
-    """Calls of a tool for each answer, and the share of them that failed."""
-
-    tool: str
-    calls: float
-    failed: float
-
-
-class TurnFacts(NamedTuple):
-    """Turns and tools of a run's samples on a set."""
-
-    key: str
-    label: str
-    set_name: str
-    k: int
-    turns: Sequence[TurnRow]
-    tools: Sequence[ToolRow]
-
-
-def turn_facts(runs: Sequence[ReportRun]) -> list[TurnFacts]:
+def turn_facts(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
     """Of every run whose answers are trajectories, and every set; greedy answers are left out."""
     found = []
     for run in runs:
@@ -179,7 +151,8 @@ def turn_facts(runs: Sequence[ReportRun]) -> list[TurnFacts]:
     return found
 
 
-def _turn_facts(run: ReportRun, name: str, rows: Sequence[Mapping[str, Any]]) -> TurnFacts:
+def _turn_facts(run: ReportRun, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Turns and tools of a run's samples on a set, as the template shows them."""
     taken: list[int] = []
     calls: Counter[str] = Counter()
     failed: Counter[str] = Counter()
@@ -194,28 +167,23 @@ def _turn_facts(run: ReportRun, name: str, rows: Sequence[Mapping[str, Any]]) ->
     each: dict[str, Counter[int]] = {row["problem_id"]: Counter() for row in rows}
     for row, turns_taken, is_right in zip(rows, taken, right, strict=True):
         each[row["problem_id"]][turns_taken] += is_right
-    return TurnFacts(
-        key=run.key,
-        label=run.label,
-        set_name=name,
-        k=samples,
-        turns=[
-            TurnRow(
-                turns=most,
-                share=taken.count(most) / len(rows),
-                right=fmean(ok for ok, turns in zip(right, taken, strict=True) if turns == most),
-                within=fmean(
-                    pass_at_k(samples, sum(n for t, n in of.items() if t <= most), samples)
-                    for of in each.values()
-                ),
-            )
-            for most in sorted(set(taken))
-        ],
-        tools=[
-            ToolRow(tool=tool, calls=calls[tool] / len(rows), failed=failed[tool] / calls[tool])
-            for tool in sorted(calls)
-        ],
-    )
+    by_turns = []
+    for most in sorted(set(taken)):
+        solved = (sum(n for t, n in of.items() if t <= most) for of in each.values())
+        row = {
+            "turns": most,
+            "share": taken.count(most) / len(rows),
+            "right": fmean(ok for ok, turns in zip(right, taken, strict=True) if turns == most),
+            # Answers with no more turns than these count as right.
+            "within": fmean(pass_at_k(samples, count, samples) for count in solved),
+        }
+        by_turns.append(row)
+    by_tool = [
+        {"tool": tool, "calls": calls[tool] / len(rows), "failed": failed[tool] / calls[tool]}
+        for tool in sorted(calls)
+    ]
+    found = {"key": run.key, "label": run.label, "set_name": name, "k": samples}
+    return {**found, "turns": by_turns, "tools": by_tool}
 
 
 # The page itself.

@@ -44,30 +44,26 @@ def compare_sets(
 
 def against_baselines(
     runs: Sequence["ReportRun"], comparison: Mapping[str, Sequence[ComparisonRow]], *, seed: int
-) -> dict[str, list[ComparisonRow]]:
-    """By run, its rows against its initial policy; without one, against the table's first run."""
+) -> tuple[dict[str, list[ComparisonRow]], dict[str, dict[str, Band]]]:
+    """By run, its rows against its initial policy, and by set the band of their Pass@k.
+
+    Without an initial policy they are against the table's first run.
+    """
     scores = {run.key: run.scores for run in runs}
-    found = {}
+    found, bands = {}, {}
     for run in runs:
-        rows, against = comparison, {comparison[name][0].run for name in run.scores}
-        if run.baseline is not None and against != {run.baseline}:
+        first = {name: comparison[name][0].run for name in run.scores}
+        rows = comparison
+        if run.baseline is not None and set(first.values()) != {run.baseline}:
             rows = compare_sets({key: scores[key] for key in (run.baseline, run.key)}, seed=seed)
         found[run.key] = [row for of_set in rows.values() for row in of_set if row.run == run.key]
-    return found
-
-
-def bands_of(
-    runs: Sequence["ReportRun"], comparison: Mapping[str, Sequence[ComparisonRow]], *, seed: int
-) -> dict[str, dict[str, Band]]:
-    """By run and set, the band of the same differences of Pass@k."""
-    scores = {run.key: run.scores for run in runs}
-    found: dict[str, dict[str, Band]] = {run.key: {} for run in runs if not run.is_base}
-    for run in runs:
-        for name, mine in run.scores.items() if not run.is_base else ():
-            against = run.baseline or comparison[name][0].run
-            if against != run.key and name in scores[against]:
-                found[run.key][name] = pass_at_k_band(mine, scores[against][name], seed)
-    return found
+        against = {name: run.baseline or first[name] for name in run.scores if not run.is_base}
+        bands[run.key] = {
+            name: pass_at_k_band(run.scores[name], scores[other][name], seed)
+            for name, other in against.items()
+            if other != run.key and name in scores[other]
+        }
+    return found, bands
 
 
 def run_diagnoses(
@@ -241,6 +237,7 @@ def read_report(places: Sequence[str | Path], *, seed: int = 0) -> ReportData:
     diagnoses, unexplained = run_diagnoses(found, {run.path: run.key for run in runs})
     unread = [f"without its settings: {one.unread_recipe}" for one in found if one.unread_recipe]
     comparison = compare_sets({run.key: run.scores for run in runs}, seed=seed)
+    against_own, bands = against_baselines(runs, comparison, seed=seed)
     return ReportData(
         runs=runs,
         problems=problems,
@@ -248,8 +245,8 @@ def read_report(places: Sequence[str | Path], *, seed: int = 0) -> ReportData:
         diagnoses=diagnoses,
         notes=[*notes, *unread, *(one.why_alone for one in found if one.why_alone), *unexplained],
         groups=seed_groups(runs),
-        against_own=against_baselines(runs, comparison, seed=seed),
-        bands=bands_of(runs, comparison, seed=seed),
+        against_own=against_own,
+        bands=bands,
     )
 
 

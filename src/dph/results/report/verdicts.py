@@ -215,18 +215,11 @@ def verdict_against(
 # Verdicts on the runs of a report.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictLine:
-    """A verdict on a run, or on the ``runs`` that differ only in their seed."""
+def verdict_lines(data: ReportData) -> list[dict[str, Any]]:
+    """A line for every run that can be compared, ranked; it says which seeds are not evaluated.
 
-    key: str
-    label: str
-    runs: Sequence[str]
-    parts: Sequence[VerdictPart]
-
-
-def verdict_lines(data: ReportData) -> list[VerdictLine]:
-    """A line for every run that can be compared, ranked; it says which seeds are not evaluated."""
+    A line is on a run, or on the ``runs`` that differ only in their seed.
+    """
     if not data.comparison:
         return []
     grouped = {group.key: group.runs for group in data.groups}
@@ -239,7 +232,7 @@ def verdict_lines(data: ReportData) -> list[VerdictLine]:
             found[key] = of_seeds(data, labels[key], evaluated, planned=len(keys))
     ranked = sorted(found, key=lambda key: found[key].rank)
     return [
-        VerdictLine(key=key, label=labels[key], runs=runs[key], parts=found[key].parts())
+        {"key": key, "label": labels[key], "runs": runs[key], "parts": found[key].parts()}
         for key in ranked
     ]
 
@@ -290,25 +283,18 @@ def of_seeds(
 # The index of diagnoses.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnosedRun:
-    """A run of the index of diagnoses; ``changed`` are the sets on which anything was found."""
+def diagnosed_runs(data: ReportData) -> list[dict[str, Any]]:
+    """The runs with a diagnosis: those that lost most first, those without any change last.
 
-    run: ReportRun
-    lost: int
-    gained: int
-    changed: Sequence[str]
-
-
-def diagnosed_runs(data: ReportData) -> list[DiagnosedRun]:
-    """The runs with a diagnosis: those that lost most first, those without any change last."""
+    ``changed`` are the sets on which anything was found.
+    """
     found = []
     for run in (run for run in data.runs if run.key in data.diagnoses):
         sets = data.diagnoses[run.key]["sets"]
         lost, gained = (sum(of["counts"][c] for of in sets.values()) for c in ("lost", "gained"))
         changed = [name for name, of in sets.items() if _is_changed(of)]
-        found.append(DiagnosedRun(run=run, lost=lost, gained=gained, changed=changed))
-    return sorted(found, key=lambda one: (not one.changed, -one.lost, -one.gained))
+        found.append({"run": run, "lost": lost, "gained": gained, "changed": changed})
+    return sorted(found, key=lambda one: (not one["changed"], -one["lost"], -one["gained"]))
 
 
 def _is_changed(of_set: Mapping[str, Any]) -> bool:
