@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -289,7 +289,6 @@ add_verbs(grade_app, {"sql": grade_sql, "math": grade_math, "code": grade_code})
 
 _LONGEST = 100
 """Characters of a response or a reason that people are shown of an audit."""
-_Verb = TypeVar("_Verb", bound=Callable[..., None])
 
 _HERE = {name: row for name, row in VERIFIERS.items() if not row.elsewhere}
 """The verifiers whose rows ``dph grade`` takes without a command."""
@@ -297,7 +296,7 @@ _KINDS = {TEXTS: (list[str], " TEXT"), int: (int, " N"), float: (float, " X"), b
 """Type and placeholder of a setting's option, by the kind of its values; others are texts."""
 
 
-def _with_settings(verb: _Verb) -> _Verb:
+def _with_settings(verb: Callable[..., None]) -> Callable[..., None]:
     """The verb, whose ``**settings`` are an option for each setting of those verifiers."""
     signature = inspect.signature(verb)
     *usual, settings = signature.parameters.values()

@@ -93,12 +93,23 @@ def say_check(
 def stages(recipe: "Recipe") -> list[str]:
     from dph.runs.directory import RunDirectory
 
-    presample, found = recipe.presample, [_training(recipe), _evaluation(recipe)]
+    presample, settings, sets, found = recipe.presample, recipe.evaluate, recipe.data.sets, []
     if recipe.needs_pool:
         pool = RunDirectory.of(recipe, None).pool(recipe)
         said = f"pre-sample: {presample.samples} samples a problem and a final one"
-        found.insert(0, f"{said}, near-perfect from {presample.threshold} correct; pool in {pool}")
-    return found
+        found.append(f"{said}, near-perfect from {presample.threshold} correct; pool in {pool}")
+    found.append(_training(recipe))
+    if not sets:
+        return [*found, "evaluate: nothing, because [data.sets] names no set"]
+    ks, names = ", ".join(map(str, settings.k)), ", ".join(sets)
+    said = f"evaluate: {settings.samples} samples a problem, pass@{ks} on {names}"
+    if settings.every:
+        during = settings.during
+        said += (
+            f"; every {settings.every} steps of training {during.samples} samples to at most "
+            f"{during.problems} problems of each of {', '.join(settings.during_sets(sets))}"
+        )
+    return [*found, said]
 
 
 def _training(recipe: "Recipe") -> str:
@@ -127,21 +138,6 @@ def _training(recipe: "Recipe") -> str:
 def _parameters(term: "TermSettings") -> str:
     values = ", ".join(str(value) for value in term.parameters.values() if value is not None)
     return f" ({values})" if values else ""
-
-
-def _evaluation(recipe: "Recipe") -> str:
-    settings, sets = recipe.evaluate, recipe.data.sets
-    if not sets:
-        return "evaluate: nothing, because [data.sets] names no set"
-    ks, names = ", ".join(map(str, settings.k)), ", ".join(sets)
-    said = f"evaluate: {settings.samples} samples a problem, pass@{ks} on {names}"
-    if settings.every:
-        during = settings.during
-        said += (
-            f"; every {settings.every} steps of training {during.samples} samples to at most "
-            f"{during.problems} problems of each of {', '.join(settings.during_sets(sets))}"
-        )
-    return said
 
 
 def show(

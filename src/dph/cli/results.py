@@ -346,7 +346,8 @@ def interpolate(
     block = None if layers is None else _layers(layers)
     require_weights(wanted, extrapolate=extrapolate)
     request = read_request(RunDirectory(run).recipe_file, overrides=overrides, seed=None, out=run)
-    request.require_sets()
+    if not request.recipe.data.sets:
+        raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
     ends_of(run, step=step)
     with request.prepared("evaluate") as plan:
         from dph.runs.written_models import interpolation_stage

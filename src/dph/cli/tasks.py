@@ -184,8 +184,10 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
         found = SQL_SETS[name](data, split)
         if databases is not None and not databases.is_dir():
             raise DataError(f"the directory of databases {databases} does not exist")
-        own = {"databases": databases or found.databases, "tables": tables or found.tables}
-        _write_sql(replace(found, **own), out, keep_all, workers, timeout, as_json)
+        source = replace(
+            found, databases=databases or found.databases, tables=tables or found.tables
+        )
+        _write_sql(source, out, keep_all, workers, timeout, as_json)
 
     tasks_app.command(
         name,

@@ -326,7 +326,22 @@ def refuse_stores(run: Path) -> None:
 
 def without_departed(table: Mapping[str, Any]) -> dict[str, Any]:
     """``table`` without settings that left the package."""
-    if refused := list(_departed(table)):
+    refused = []
+    if isinstance(method := table.get("method"), str) and method in _METHODS:
+        refused.append(_METHODS[method].format(f"method = {method!r}"))
+    for name, off in _OFF.items():
+        inside = table.get(name, off)
+        if not isinstance(inside, Mapping) or any(inside.get(k, ...) != off[k] for k in off):
+            refused.append((TRL_LEFT if name == "trl" else LEFT).format(f"[{name}]"))
+    if isinstance(stores := table.get("stores"), Mapping):
+        refused += [LEFT.format(f"[stores.{name}]") for name in stores]
+    for key, value in flat(table):
+        for pattern, left, refusal in _REFUSED:
+            if re.fullmatch(pattern, key) and left(value):
+                refused.append(refusal.format(f"{key} = {value!r}"))
+    if isinstance(train := table.get("train"), Mapping) and train.get("engine") == "trl":
+        refused.append(TRL_LEFT.format("train.engine = 'trl'"))
+    if refused:
         raise SettingsError("; ".join(refused))
     return _without_dropped(table, "")
 
@@ -337,20 +352,3 @@ def _without_dropped(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         for name, value in table.items()
         if not _DROPPED.fullmatch(f"{prefix}{name}")
     }
-
-
-def _departed(table: Mapping[str, Any]) -> Iterator[str]:
-    if isinstance(method := table.get("method"), str) and method in _METHODS:
-        yield _METHODS[method].format(f"method = {method!r}")
-    for name, off in _OFF.items():
-        inside = table.get(name, off)
-        if not isinstance(inside, Mapping) or any(inside.get(k, ...) != off[k] for k in off):
-            yield (TRL_LEFT if name == "trl" else LEFT).format(f"[{name}]")
-    for name in table["stores"] if isinstance(table.get("stores"), Mapping) else ():
-        yield LEFT.format(f"[stores.{name}]")
-    for key, value in flat(table):
-        for pattern, left, refusal in _REFUSED:
-            if re.fullmatch(pattern, key) and left(value):
-                yield refusal.format(f"{key} = {value!r}")
-    if isinstance(train := table.get("train"), Mapping) and train.get("engine") == "trl":
-        yield TRL_LEFT.format("train.engine = 'trl'")

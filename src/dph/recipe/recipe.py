@@ -235,18 +235,11 @@ def messages(error: ValidationError, within: str = "") -> Iterator[str]:
                 )
             continue
         message = item["msg"].removeprefix("Value error, ")
-        message = _IN_TOML.get(item["type"], message)
+        if item["type"] in ("tuple_type", "model_type", "dict_type"):  # by their names in TOML
+            message = f"Input should be a {'list' if item['type'] == 'tuple_type' else 'table'}"
         own = item["type"] == "value_error"
         said = f"{key}: {message}" if key else message  # of a whole recipe: it names the settings
         yield said if own or not key else f"{said}, got {item['input']!r}"
-
-
-_IN_TOML = {
-    "tuple_type": "Input should be a list",
-    "model_type": "Input should be a table",
-    "dict_type": "Input should be a table",
-}
-"""Their names in TOML."""
 
 
 def _meaning(key: str) -> str:

@@ -86,7 +86,6 @@ Engine = Literal["own", "verl"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16"]
 Stored = Literal["float32", "bfloat16", "nf4"]
-SharedPrompts = Literal["auto", "always", "never"]
 WrongFinal = Literal["discard", "explore"]
 
 

@@ -98,12 +98,13 @@ def _aggregate_set(seeds: Sequence[Summary]) -> dict[str, Any]:
     columns = {name: [seed[name] for seed in seeds] for name in _COLUMNS}
     columns |= {f"pass_at_{k}": [seed["pass_at_k"][k] for seed in seeds] for k in ks}
     cut_off = {"cut_off": [seed["cut_off"] for seed in seeds]} if "cut_off" in seeds[0] else {}
-    means: dict[str, float | None] = {}
-    intervals: dict[str, list[float] | None] = {}
+    means: dict[str, float | None] = dict.fromkeys(columns | cut_off)
+    intervals: dict[str, list[float] | None] = dict.fromkeys(columns)
     for name, values in (columns | cut_off).items():
-        found = None if None in values else mean_over_seeds(values)  # unknown of any seed
-        interval = found and found.interval((1.0, inf) if name == STYLES else (0.0, 1.0))
-        means[name], intervals[name] = found and found.mean, interval and list(interval)
+        if None not in values:  # known of every seed
+            found = mean_over_seeds(values)
+            interval = found.interval((1.0, inf) if name == STYLES else (0.0, 1.0))
+            means[name], intervals[name] = found.mean, list(interval) if interval else None
     styles = sorted(set().union(*(seed["styles"] for seed in seeds)))
     return {
         "problems": round(fmean(seed["problems"] for seed in seeds)),

@@ -282,10 +282,10 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice) -> ShownProblem
 def drawn_problems(run: Path, step: int | None, choice: ProblemChoice) -> ShownProblems:
     """The problems that fit ``choice`` of a run's pool or a step, with the answers to them."""
     results = RunResults(run)
-    drawn = results.pool_answers() if step is None else results.step_answers(step)
-    tables, keys = [drawn.table], _fitting([drawn.table], choice)
+    table, problems = results.pool_answers() if step is None else results.step_answers(step)
+    keys = _fitting([table], choice)
     some = keys[: choice.limit]
-    shown = shown_problems(some, tables, drawn.problems, base={}, outcome=choice.outcome)
+    shown = shown_problems(some, [table], problems, base={}, outcome=choice.outcome)
     return ShownProblems(runs=[run], problems=shown, of=len(keys), choice=choice)
 
 

@@ -293,10 +293,9 @@ def _csv_cells(cell: Cell, *, wide: bool) -> list[str]:
 
 
 def _latex_row(cells: Sequence[Cell]) -> str:
-    return " & ".join(_latex_cell(str(cell)) for cell in cells) + r" \\"
-
-
-def _latex_cell(cell: str) -> str:
-    inner = cell.removeprefix(MARK).removesuffix(MARK)
-    text = latex_text(inner)
-    return text if inner == cell else rf"\textbf{{{text}}}"
+    texts = []
+    for cell in map(str, cells):
+        inner = cell.removeprefix(MARK).removesuffix(MARK)
+        text = latex_text(inner)
+        texts.append(text if inner == cell else rf"\textbf{{{text}}}")
+    return " & ".join(texts) + r" \\"

@@ -84,12 +84,13 @@ def _of_column(
     column: str, values: Sequence[Any]
 ) -> Iterator[tuple[tuple[str, str], Bool[np.ndarray, "problems"]]]:
     known = [value for value in values if value is not None]
+    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in known)
     if known and all(isinstance(value, list) for value in known):
         items = [set(map(_text, value)) if value is not None else set() for value in values]
         for item in sorted(set().union(*items)):
             yield (column, f"has {item}"), np.array([item in one for one in items])
         yield from _bands(f"{column}: entries", [None if v is None else len(v) for v in values])
-    elif known and all(_is_number(value) for value in known) and len(set(known)) > _FEW_NUMBERS:
+    elif numeric and len(set(known)) > _FEW_NUMBERS:
         yield from _bands(column, values)
     elif known and all(isinstance(value, str | bool | int | float) for value in known):
         texts = [None if value is None else _text(value) for value in values]
@@ -155,10 +156,6 @@ def _why_unused(values: Sequence[Any]) -> str:
     if any(isinstance(value, dict) for value in values):
         return "its values are objects"
     return "its values do not distinguish problems"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _text(value: Any) -> str:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +39,7 @@ from dph.tasks.problems import load_problems, problem_of_columns
 
 Tokens = Mapping[tuple[str, str], Mapping[int, Mapping[str, list[Any]]]]
 """Of answers that have them (``evaluate.token_details``): by set and problem, by sample index."""
+SetAnswers = tuple[pa.Table, Mapping[tuple[str, str], Problem]]
 _ANSWER = ["problem_id", "sample_index", "text", "finished", "outcome", "reward", "reason", "style"]
 
 
@@ -150,7 +151,7 @@ class RunResults:
             return read_answers(self.path).problems
         return read_kept_problems(self.place.problems)
 
-    def pool_answers(self) -> "SetAnswers":
+    def pool_answers(self) -> SetAnswers:
         """The answers of its pool, or of the pool in this directory, as those of a set ``pool``.
 
         The problems are those to explore and, where the recipe's file is here, all of them.
@@ -170,7 +171,7 @@ class RunResults:
         table = table.append_column("tokens", pc.list_value_length(table["token_ids"]))
         return _as_set(table.drop_columns("token_ids"), "pool", problems)
 
-    def step_answers(self, step: int) -> "SetAnswers":
+    def step_answers(self, step: int) -> SetAnswers:
         """The answers that a step of training drew, as those of a set ``step <N>``."""
         kept = self.place.kept_steps()
         if step not in kept:
@@ -269,17 +270,11 @@ class RunResults:
         return next((directory for directory in above if (directory / RECIPE).is_file()), None)
 
 
-class SetAnswers(NamedTuple):
-    """Graded answers that no evaluation drew, as one set, with the problems that are known."""
-
-    table: pa.Table
-    problems: Mapping[tuple[str, str], Problem]
-
-
 def _as_set(table: pa.Table, name: str, problems: Iterable[Problem]) -> SetAnswers:
+    """Answers that no evaluation drew, as one set, with the problems that are known."""
     sets = pa.array([name] * table.num_rows, pa.string())
     by_key = {(name, problem.problem_id): problem for problem in problems}
-    return SetAnswers(table.append_column("set", sets), by_key)
+    return table.append_column("set", sets), by_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -314,12 +314,7 @@ class ComparedSet:
 
 
 def report_charts(data: ReportData) -> list[Chart]:
-    """Pass@k, fronts and training; none of what no run has."""
-    return [*_set_charts(data), *training_charts(data.runs, data.groups)]
-
-
-def _set_charts(data: ReportData) -> Iterator[Chart]:
-    """Pass@k and fronts of every set, of runs and of groups of seeds.
+    """Pass@k and fronts of every set, of runs and of groups of seeds, and training.
 
     Rows are against the first run of a set. Where runs began with several policies that is not
     what each began with, so titles state no finding.
@@ -337,11 +332,9 @@ def _set_charts(data: ReportData) -> Iterator[Chart]:
         for group in data.groups:
             every += rows_over_seeds(group.key, [of_run.get(key, []) for key in group.runs])
         sets.append(ComparedSet(name=name, rows=every, labels=labels, told=told))
-    for one in sets:
-        yield pass_at_k_chart(one, looks)
-    for one in sets:
-        if (front := front_chart(one, looks, shown=data.folded)) is not None:
-            yield front
+    of_k = [pass_at_k_chart(one, looks) for one in sets]
+    fronts = filter(None, [front_chart(one, looks, shown=data.folded) for one in sets])
+    return [*of_k, *fronts, *training_charts(data.runs, data.groups)]
 
 
 def pass_at_k_chart(of: ComparedSet, looks: Mapping[str, Look]) -> Chart:

@@ -147,10 +147,12 @@ def _score_columns(data: ReportData, name: str) -> Iterator[TableColumn]:
         yield _column(data, f"{name}/{metric}", (group, title), "percent", values, word)
     sets = {run.key: (run.evaluation or {}).get("sets", {}).get(name, {}) for run in data.runs}
     for metric, (title, kind) in _EVALUATED.items():
-        values = {
-            key: TableCell(summary.get(metric), detail=_null(summary, metric))
-            for key, summary in sets.items()
-        }
+        values = {}
+        for key, summary in sets.items():
+            null, again = summary.get(f"{metric}_null"), None
+            if null is not None:
+                again = f"a second draw of the initial policy: {100 * null:.1f}"
+            values[key] = TableCell(summary.get(metric), detail=again)
         yield _column(data, f"{name}/{metric}", (group, title), kind, values, metric)
     for change in ("lost", "gained"):
         values = {
@@ -176,11 +178,6 @@ _EVALUATED: Mapping[str, tuple[str, Kind]] = {
     "cut_off": ("cut off", "percent"),
 }
 """Title and kind of what is taken from evaluation.json."""
-
-
-def _null(summary: Mapping[str, Any], metric: str) -> str | None:
-    null = summary.get(f"{metric}_null")
-    return None if null is None else f"a second draw of the initial policy: {100 * null:.1f}"
 
 
 def _column(

@@ -80,7 +80,9 @@ class RunVerdict:
         if not self._compared:
             texts.append(f"nothing to compare with {self.baseline}")
         elif not self.is_told_apart:
-            texts.append(f"cannot be distinguished from {self.baseline} {_and(self.sets)}")
+            *first, last = map(where_of, self.sets)
+            where = f"{', '.join(first)} and {last}" if first else last
+            texts.append(f"cannot be distinguished from {self.baseline} {where}")
             bounds = (bound for one in self._compared for bound in (one.of.lo, one.of.hi))
             widest = 100 * max(map(abs, bounds))
             texts.append(f"every difference is within {widest:.1f} points")
@@ -177,11 +179,6 @@ class _Change:
         """The difference in half widths of its interval."""
         half = (self.of.hi - self.of.lo) / 2
         return abs(self.of.mean) / half if half > 0 else abs(self.of.mean) * 1e9
-
-
-def _and(names: Sequence[str]) -> str:
-    labels = [where_of(name) for name in names]
-    return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
 def verdict_against(
