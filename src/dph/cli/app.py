@@ -96,11 +96,11 @@ def quickstart(
         tiny=tiny,
         jobs=jobs or os.cpu_count() or 1,
     )
-    closing = _closing(summary, out, tiny=tiny)
-    typer.echo(json_text(summary) if as_json else closing)
+    told = _finish(summary, out, tiny=tiny)
+    typer.echo(json_text(summary) if as_json else told)
 
 
-def _closing(summary: dict[str, Any], out: Path, *, tiny: bool) -> str:
+def _finish(summary: dict[str, Any], out: Path, *, tiny: bool) -> str:
     """Draw the picture, write the report, and say where everything is."""
     from dph.results.charts.picture import quickstart_picture
     from dph.results.charts.tables import comparison_table

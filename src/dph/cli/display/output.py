@@ -54,7 +54,7 @@ def wrapped(text: str, width: int | None, *, indent: str = "") -> str:
     if width is None or len(whole) <= width:
         return whole
     wrapper = textwrap.TextWrapper(
-        max(width, 20),  # nothing is narrowed further
+        max(width, 20),  # below it nothing is narrowed
         initial_indent=indent,
         subsequent_indent=indent,
         break_on_hyphens=False,
