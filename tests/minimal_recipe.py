@@ -10,7 +10,7 @@ from dph.recipe.section import put, read_override
 def table_of(overrides="", **sections):
     table = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}, **sections}
     for each in filter(None, overrides.split(";")):
-        put(table, read_override(each))
+        put(table, *read_override(each))
     return table
 
 

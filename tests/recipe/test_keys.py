@@ -31,8 +31,8 @@ RIVALS = [
 
 
 def named(override):
-    read = read_override(override)
-    return f"{read.key} = {read.value!r}"
+    key, value = read_override(override)
+    return f"{key} = {value!r}"
 
 
 REFUSED = {

@@ -7,7 +7,7 @@ from pydantic import Field
 from dph.errors import SettingsError
 from dph.recipe import load_recipe, recipe_toml, resolve_recipe, save_recipe
 from dph.recipe.places import HubFile, hub_file, is_model_id
-from dph.recipe.section import Override, PlacedPath, Section, load_file, put, read_override
+from dph.recipe.section import PlacedPath, Section, load_file, put, read_override
 
 
 class Inner(Section):
@@ -36,7 +36,7 @@ class Other(Section):
     ],
 )
 def test_a_value_is_toml_and_a_bare_word_is_text(text, key, value):
-    assert read_override(text) == Override(key=key, value=value)
+    assert read_override(text) == (key, value)
 
 
 @pytest.mark.parametrize("text", ["train.steps", "=3", "train.=3", ".steps=3", "train..steps=3"])
@@ -48,10 +48,10 @@ def test_another_form_is_refused_with_what_was_given(text):
 
 def test_tables_on_the_way_are_made_and_values_are_not_taken_for_them():
     table = {"name": "a"}
-    put(table, read_override("train.adam.eps=1e-5"))
+    put(table, *read_override("train.adam.eps=1e-5"))
     assert table == {"name": "a", "train": {"adam": {"eps": 1e-5}}}
     with pytest.raises(SettingsError, match=r"unknown setting name\.b: name is not a table"):
-        put(table, read_override("name.b=3"))
+        put(table, *read_override("name.b=3"))
 
 
 def test_paths_start_where_they_are_typed_and_those_of_the_file_beside_it(tmp_path, monkeypatch):

@@ -223,7 +223,7 @@ def test_turns_are_shown_and_no_result_is_interpreted(tmp_path, make_recipe, cap
     assert sum(map(bool, read)) == len(asked)
     assert {pieces[0] for pieces in read if pieces} == {"RESULT"}
     logs, _ = write_inspect_logs(tmp_path / "run", tmp_path / "logs")
-    with zipfile.ZipFile(logs[0].path) as log:
+    with zipfile.ZipFile(logs[0]["log"]) as log:
         samples = [json.loads(log.read(n)) for n in log.namelist() if n.startswith("samples/")]
     acted = [s["messages"] for s in samples if len(s["messages"]) > 2]
     assert acted

@@ -96,36 +96,27 @@ def quickstart(
         tiny=tiny,
         jobs=jobs or os.cpu_count() or 1,
     )
-    picture, page = _picture(summary, out), _report(summary, out)
-    closing = _closing(summary, out, picture=picture, page=page, tiny=tiny)
-    typer.echo(json_text(summary) if as_json else closing)
+    told = _finish(summary, out, tiny=tiny)
+    typer.echo(json_text(summary) if as_json else told)
 
 
-def _picture(summary: dict[str, Any], out: Path) -> Path:
+def _finish(summary: dict[str, Any], out: Path, *, tiny: bool) -> str:
+    """Draw the picture, write the report, and say where everything is."""
     from dph.results.charts.picture import quickstart_picture
-    from dph.runs.directory import RunDirectory, read_metrics
-
-    metrics = {name: read_metrics(RunDirectory(out / name).metrics) for name in summary["methods"]}
-    path = out / "quickstart.png"
-    quickstart_picture(summary, metrics, headline=summary["words"]).save(path)
-    return path
-
-
-def _report(summary: dict[str, Any], out: Path) -> Path:
+    from dph.results.charts.tables import comparison_table
     from dph.results.report.page import write_report
     from dph.results.report.report_data import read_report
+    from dph.runs.directory import RunDirectory, read_metrics
 
-    data = read_report([out / name for name in summary["methods"]], seed=summary["seed"])
-    lead = summary["words"]
-    return write_report(data, out / "report.html", title="dph quickstart", lead=lead).path
-
-
-def _closing(summary: dict[str, Any], out: Path, *, picture: Path, page: Path, tiny: bool) -> str:
-    from dph.results.charts.tables import comparison_table
-
-    method = next(iter(summary["methods"]))
+    words, runs = summary["words"], {name: out / name for name in summary["methods"]}
+    metrics = {name: read_metrics(RunDirectory(run).metrics) for name, run in runs.items()}
+    picture, page = out / "quickstart.png", out / "report.html"
+    quickstart_picture(summary, metrics, headline=words).save(picture)
+    data = read_report(list(runs.values()), seed=summary["seed"])
+    write_report(data, page, title="dph quickstart", lead=words)
+    method = next(iter(runs))
     lines = [
-        summary["words"],
+        words,
         "",
         table_text(comparison_table(summary)),
         "Losses are net: problems that only the trained model solves are subtracted.",
@@ -174,9 +165,9 @@ def moved(context: typer.Context) -> None:
     raise typer.Exit(import_module("dph_corpus.cli").main(words))
 
 
-_ANY = {"allow_extra_args": True, "ignore_unknown_options": True}
 for name in ("corpus", "base", "sft"):
-    app.command(name, hidden=True, add_help_option=False, context_settings=_ANY)(moved)
+    context_settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(name, hidden=True, add_help_option=False, context_settings=context_settings)(moved)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -183,12 +183,12 @@ def compare(
     from dph.runs.evaluate.comparison import compare as compare_scores
     from dph.runs.evaluate.evaluated_runs import default_ks, read_runs, runs_on_sets
 
-    found = compared_runs(runs)
-    scores = read_runs(found.runs, set_names or ())
+    compared, notes = compared_runs(runs)
+    scores = read_runs(compared, set_names or ())
     rows = compare_scores(scores, None, ks or default_ks(scores), seed)
     on_sets = runs_on_sets(scores, retention_k=retention_k, problems=problems, seed=seed)
-    labels = run_labels(found.runs)
-    for note in found.notes:
+    labels = run_labels(compared)
+    for note in notes:
         typer.echo(note, err=True)
     if as_json:
         typer.echo(json_text(comparison_json(labels, rows, on_sets)))

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -37,13 +37,6 @@ def default_workers() -> int:
 
 
 AnswersOption = Annotated[Path, option("--input FILE", f"Answers: {ROW_FILES}.")]
-VerdictsOption = Annotated[
-    Path,
-    option(
-        "--out FILE",
-        f"File for the rows with reward, outcome, reason and seconds added: {ROW_FILES}.",
-    ),
-]
 AnswerTimeoutOption = Annotated[float, option("--timeout S", "Time limit per answer, in seconds.")]
 ResumeOption = Annotated[
     bool, option("--resume", "Continue where an interrupted run of the same command stopped.")
@@ -62,7 +55,13 @@ NamedColumnsOption = Annotated[
 
 def run_grading(
     source: AnswersOption,
-    target: VerdictsOption,
+    target: Annotated[
+        Path,
+        option(
+            "--out FILE",
+            f"File for the rows with reward, outcome, reason and seconds added: {ROW_FILES}.",
+        ),
+    ],
     *,
     grader: "ClosingGrader",
     resume: ResumeOption = False,
@@ -125,8 +124,7 @@ def summary_json(summary: "GradeSummary", source: Path, target: Path) -> dict[st
 def summary_text(summary: "GradeSummary", target: Path) -> str:
     """The summary for people: outcomes that occur, most frequent first."""
     lines = [f"{'outcome':<12}{'rows':>9}{'share':>9}"]
-    ranked = sorted(summary.outcomes.items(), key=lambda item: -item[1])
-    for outcome, count in ranked:
+    for outcome, count in sorted(summary.outcomes.items(), key=lambda item: -item[1]):
         if count:
             lines.append(f"{outcome:<12}{count:>9}{count / summary.rows:>9.1%}")
     mean = "" if summary.mean_reward is None else f", mean reward {summary.mean_reward:.4f}"
@@ -291,7 +289,6 @@ add_verbs(grade_app, {"sql": grade_sql, "math": grade_math, "code": grade_code})
 
 _LONGEST = 100
 """Characters of a response or a reason that people are shown of an audit."""
-_Verb = TypeVar("_Verb", bound=Callable[..., None])
 
 _HERE = {name: row for name, row in VERIFIERS.items() if not row.elsewhere}
 """The verifiers whose rows ``dph grade`` takes without a command."""
@@ -299,7 +296,7 @@ _KINDS = {TEXTS: (list[str], " TEXT"), int: (int, " N"), float: (float, " X"), b
 """Type and placeholder of a setting's option, by the kind of its values; others are texts."""
 
 
-def _with_settings(verb: _Verb) -> _Verb:
+def _with_settings(verb: Callable[..., None]) -> Callable[..., None]:
     """The verb, whose ``**settings`` are an option for each setting of those verifiers."""
     signature = inspect.signature(verb)
     *usual, settings = signature.parameters.values()
@@ -309,14 +306,8 @@ def _with_settings(verb: _Verb) -> _Verb:
         name = key.replace("_", "-")
         usage = f"--{name}/--no-{name}" if kind is bool else f"--{name}{placeholder}"
         told = option(usage, f"{setting.meaning[0].upper()}{setting.meaning[1:]}.")
-        options.append(
-            settings.replace(
-                name=key,
-                kind=inspect.Parameter.KEYWORD_ONLY,
-                default=None,  # not given
-                annotation=Annotated[kind | None, told],
-            )
-        )
+        own = settings.replace(name=key, annotation=Annotated[kind | None, told])
+        options.append(own.replace(kind=inspect.Parameter.KEYWORD_ONLY, default=None))  # not given
     verb.__signature__ = signature.replace(parameters=[*usual, *options])  # type: ignore[attr-defined]
     return verb
 
@@ -367,12 +358,11 @@ def grade(
         flag = next(flag for flag, value in needed.items() if value is None)
         raise SettingsError(f"dph grade needs {flag}, or one of the commands sql, math and code")
     own = {key: value for key, value in settings.items() if value is not None}
+    workers = workers or default_workers()
     run_grading(
         source,
         target,
-        grader=VerifierRowGrader(
-            verifier, workers=workers or default_workers(), timeout=timeout, **own
-        ),
+        grader=VerifierRowGrader(verifier, workers=workers, timeout=timeout, **own),
         columns=columns,
         resume=resume,
         replace=replace,

@@ -51,7 +51,14 @@ def exit_code(error: BaseException, name: str = "dph") -> int:
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return say_interrupted(name)
     if isinstance(error, _USAGE_ERROR):
-        return _usage(error, name)
+        context = getattr(error, "ctx", None)
+        if type(error).__name__ == "NoArgsIsHelpError":  # `dph` alone: its message is the help
+            print(context.get_help() if context else error, file=sys.stderr)  # noqa: T201
+            return BAD_INPUT
+        message = error.format_message() if hasattr(error, "format_message") else str(error)
+        hint = f" (see `{context.command_path} --help`)" if context else ""
+        say_error(f"{message}{hint}", name)
+        return BAD_INPUT
     if isinstance(error, DphError):
         say_error(str(error), name)
         return BAD_INPUT if is_bad_input(error) else FAILED
@@ -72,17 +79,6 @@ def say_interrupted(name: str = "dph") -> int:
 
 def say_error(message: str, name: str) -> None:
     print(f"{name}: error:", " ".join(message.split()), file=sys.stderr)  # noqa: T201
-
-
-def _usage(error: BaseException, name: str) -> int:
-    context = getattr(error, "ctx", None)
-    if type(error).__name__ == "NoArgsIsHelpError":  # `dph` alone: its message is the help itself
-        print(context.get_help() if context else error, file=sys.stderr)  # noqa: T201
-        return BAD_INPUT
-    message = error.format_message() if hasattr(error, "format_message") else str(error)
-    hint = f" (see `{context.command_path} --help`)" if context else ""
-    say_error(f"{message}{hint}", name)
-    return BAD_INPUT
 
 
 ROW_FILES = ".parquet, .jsonl or .csv, the last two also as .gz"

@@ -93,24 +93,29 @@ def say_check(
 def stages(recipe: "Recipe") -> list[str]:
     from dph.runs.directory import RunDirectory
 
-    presample, found = recipe.presample, [_training(recipe), _evaluation(recipe)]
+    presample, settings, sets, found = recipe.presample, recipe.evaluate, recipe.data.sets, []
     if recipe.needs_pool:
         pool = RunDirectory.of(recipe, None).pool(recipe)
-        found.insert(
-            0,
-            f"pre-sample: {presample.samples} samples a problem and a final one, near-perfect "
-            f"from {presample.threshold} correct; pool in {pool}",
+        said = f"pre-sample: {presample.samples} samples a problem and a final one"
+        found.append(f"{said}, near-perfect from {presample.threshold} correct; pool in {pool}")
+    found.append(_training(recipe))
+    if not sets:
+        return [*found, "evaluate: nothing, because [data.sets] names no set"]
+    ks, names = ", ".join(map(str, settings.k)), ", ".join(sets)
+    said = f"evaluate: {settings.samples} samples a problem, pass@{ks} on {names}"
+    if settings.every:
+        during = settings.during
+        said += (
+            f"; every {settings.every} steps of training {during.samples} samples to at most "
+            f"{during.problems} problems of each of {', '.join(settings.during_sets(sets))}"
         )
-    return found
+    return [*found, said]
 
 
 def _training(recipe: "Recipe") -> str:
     train, objective, unlabelled = recipe.train, recipe.objective, recipe.self_consistency
-    rewarded = (
-        f" ({unlabelled.problems_per_step} unlabelled, rewarded by majority)"
-        if unlabelled.active
-        else ""
-    )
+    few = unlabelled.problems_per_step
+    rewarded = f" ({few} unlabelled, rewarded by majority)" if unlabelled.active else ""
     rehearsal = "".join(
         f" + {anchor.per_step or train.rehearsal_per_step} rehearsal samples "
         f"({anchor.divergence}, eta {anchor.weight:g})"
@@ -133,21 +138,6 @@ def _training(recipe: "Recipe") -> str:
 def _parameters(term: "TermSettings") -> str:
     values = ", ".join(str(value) for value in term.parameters.values() if value is not None)
     return f" ({values})" if values else ""
-
-
-def _evaluation(recipe: "Recipe") -> str:
-    settings, sets = recipe.evaluate, recipe.data.sets
-    if not sets:
-        return "evaluate: nothing, because [data.sets] names no set"
-    ks, names = ", ".join(map(str, settings.k)), ", ".join(sets)
-    said = f"evaluate: {settings.samples} samples a problem, pass@{ks} on {names}"
-    if settings.every:
-        during = settings.during
-        said += (
-            f"; every {settings.every} steps of training {during.samples} samples to at most "
-            f"{during.problems} problems of each of {', '.join(settings.during_sets(sets))}"
-        )
-    return said
 
 
 def show(
@@ -181,7 +171,7 @@ def list_recipes(as_json: JsonOption = False) -> None:
 def say_recipes(places: "Sequence[Path]", *, as_json: bool) -> None:
     from dph.recipe.recipe import shipped_recipes
 
-    found = {recipe.name: recipe.summary for recipe in shipped_recipes(places)}
+    found = shipped_recipes(places)
     lines = (f"{name}: {summary}" for name, summary in found.items())
     typer.echo(json_text(found) if as_json else "\n".join(lines))
 

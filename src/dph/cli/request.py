@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dph.cli.display.output import quiet_libraries
-from dph.errors import DataError, SettingsError
+from dph.errors import DataError
 from dph.model.hub import resolve_names
 from dph.recipe import Recipe, load_recipe
 from dph.recipe.section import read_override
@@ -33,10 +33,6 @@ class Request:
     @property
     def pool(self) -> Path:
         return RunDirectory(self.directory).pool(self.recipe)
-
-    def require_sets(self) -> None:
-        if not self.recipe.data.sets:
-            raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
 
     @contextmanager
     def prepared(self, stage: "Stage", *, accept_verifier: bool = False) -> Iterator["RunJob"]:
@@ -62,17 +58,13 @@ def read_request(
     recipe = load_recipe(path, overrides=overrides or (), seed=seed)
     directory = RunDirectory.of(recipe, out).path
     require_writable(directory)
-    resolved = resolve_names(recipe, run=directory, written=_model_as_written(path, overrides))
-    return Request(recipe=resolved.recipe, directory=directory, taken=resolved.taken)
-
-
-def _model_as_written(path: Path, overrides: Sequence[str] | None) -> str | None:
-    """``model.path`` before it was made absolute."""
-    for override in map(read_override, reversed(overrides or ())):
-        if override.key == "model.path":
-            return str(override.value)
+    # model.path as it was written, before it was made absolute
     model = tomllib.loads(path.read_text(encoding="utf-8")).get("model", {})
-    return str(model["path"]) if "path" in model else None
+    given = map(read_override, overrides or ())
+    models = [model.get("path"), *(value for key, value in given if key == "model.path")]
+    written = None if models[-1] is None else str(models[-1])
+    resolved = resolve_names(recipe, run=directory, written=written)
+    return Request(recipe=resolved.recipe, directory=directory, taken=resolved.taken)
 
 
 def require_writable(directory: Path) -> None:

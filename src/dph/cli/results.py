@@ -245,10 +245,6 @@ def table(
         typer.echo(f"table: {out}")
 
 
-_LARGE = 50_000_000
-"""Bytes from which on a browser takes seconds to open a file."""
-
-
 def report(
     runs: PlacesArgument,
     out: Path = option("--out FILE", "File to write.", Path("report.html")),
@@ -279,14 +275,13 @@ def report(
 
     require_out_file(out)
     data = read_report(runs, seed=seed)
-    written = write_report(
-        data, out, limits=Limits(longest=longest, most=most_answers), title=title
-    )
+    limits = Limits(longest=longest, most=most_answers)
+    written = write_report(data, out, limits=limits, title=title)
     document = {"schema": 1, "report": str(out), "bytes": written.size}
     document |= {"code_bytes": written.code, "answers": written.answers}
     document |= {"runs": {str(run.path): run.label for run in data.runs}}
     text = f"report: {out}, {written.size / 1e6:.1f} MB, {written.answers:,} answers"
-    if written.size > _LARGE:
+    if written.size > 50_000_000:  # a browser takes seconds to open it
         text += (
             "\nbrowsers open a file of this size slowly; "
             "--most-answers and --longest make it smaller"
@@ -351,7 +346,8 @@ def interpolate(
     block = None if layers is None else _layers(layers)
     require_weights(wanted, extrapolate=extrapolate)
     request = read_request(RunDirectory(run).recipe_file, overrides=overrides, seed=None, out=run)
-    request.require_sets()
+    if not request.recipe.data.sets:
+        raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
     ends_of(run, step=step)
     with request.prepared("evaluate") as plan:
         from dph.runs.written_models import interpolation_stage

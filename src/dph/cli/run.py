@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dph._base.files import atomic_path
 from dph._base.provenance import install_command
 from dph.cli.display.output import json_text, open_progress, quiet_libraries, table_text
 from dph.cli.options import (
@@ -107,7 +108,10 @@ def presample(
             if write:
                 write_problems(rows, write)
             if write_hf:
-                _write_data_set(rows, write_hf)
+                from datasets import Dataset
+
+                with atomic_path(write_hf) as part:
+                    Dataset.from_list(rows).save_to_disk(str(part))
     if as_json:
         typer.echo(json_text({**_pool_json(plan.pool, manifest), "written": written}))
         return
@@ -139,15 +143,6 @@ def _require_targets(write: Path | None, write_hf: Path | None, right: str | Non
         raise SettingsError(f"--write-hf needs datasets: {install_command('trl')}")
     if write_hf and write_hf.exists() and not (write_hf / "state.json").exists():
         raise SettingsError(f"--write-hf: {write_hf} already exists and is not a data set")
-
-
-def _write_data_set(rows: list[dict[str, Any]], directory: Path) -> None:
-    from datasets import Dataset
-
-    from dph._base.files import atomic_path
-
-    with atomic_path(directory) as part:
-        Dataset.from_list(rows).save_to_disk(str(part))
 
 
 BAR_WIDTH = 40
@@ -186,10 +181,8 @@ def _pool_text(pool: Path, manifest: "Manifest") -> str:
         f"crashed on every answer){'; ungradable.parquet lists them' * (counts.ungradable > 0)}",
     ]
     if (cut_off := cut_off_share(counts)) is not None:
-        lines.append(
-            f"{100 * cut_off:.1f}% of {sum(counts.outcomes.values())} answers were cut off at "
-            f"max_tokens = {manifest.source.max_tokens}"
-        )
+        said = f"{100 * cut_off:.1f}% of {sum(counts.outcomes.values())} answers were cut off"
+        lines.append(f"{said} at max_tokens = {manifest.source.max_tokens}")
     if (found := _complementarity(pool)) is not None:
         from dph.results.diagnosis.set_diagnosis import complementarity_text
 
@@ -244,9 +237,8 @@ def engine_overrides(engine: str | None, **options: int | str | None) -> list[st
 def require_engine_of_options(engine: str, **options: int | str | None) -> None:
     for name, value in options.items():
         if value is not None and engine != "verl":
-            raise typer.BadParameter(
-                f"--{name} {value} belongs to the engine verl; train.engine is {engine!r}"
-            )
+            said = f"--{name} {value} belongs to the engine verl"
+            raise typer.BadParameter(f"{said}; train.engine is {engine!r}")
 
 
 ModelOption = Annotated[

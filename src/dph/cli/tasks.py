@@ -97,10 +97,9 @@ def _to_inspect(run: Path, source: Path | None, out: Path | None, *, as_json: bo
     for note in notes:
         typer.echo(note, err=True)
     document = {"schema": 1, "to": "inspect", "run": str(run), "out": str(directory)}
-    found = [{"set": log.set_name, "log": str(log.path), "answers": log.answers} for log in logs]
-    lines = [f"{log.answers} answers -> {log.path}" for log in logs]
+    lines = [f"{log['answers']} answers -> {log['log']}" for log in logs]
     text = "\n".join([*lines, f"inspect view --log-dir {directory}"])
-    typer.echo(json_text(document | {"logs": found, "notes": notes}) if as_json else text)
+    typer.echo(json_text(document | {"logs": logs, "notes": notes}) if as_json else text)
 
 
 def _required(path: Path | None, name: str, to: Format) -> Path:

@@ -17,14 +17,12 @@ DIGEST = "ceb834741aa156e1246ed301a2a5b2c68a486bf93736d9763dafae9407f606f0"
 TASKS = ("countdown", "sql")
 MADE_FROM = "quickstart.json"
 """Name of a file that is written last and marks a folder as fully unpacked."""
-_TINY_PROBLEMS = 24
-"""Number of problems that ``--tiny`` keeps of each file."""
 
 
 def unpack(task: str, out: Path, *, seed: int, tiny: bool = False) -> None:
     """Unpack a task into ``out``, unless the same quickstart was already unpacked there.
 
-    ``tiny`` keeps only the first problems of each file.
+    ``tiny`` keeps only the first 24 problems of each file.
 
     Raises:
         SettingsError: there is no such task.
@@ -44,7 +42,7 @@ def unpack(task: str, out: Path, *, seed: int, tiny: bool = False) -> None:
     for name, content in files.items():
         make_directory((out / name).parent)
         if tiny and PurePosixPath(name).parts[0] == "problems":
-            content = b"".join(content.splitlines(keepends=True)[:_TINY_PROBLEMS])
+            content = b"".join(content.splitlines(keepends=True)[:24])
         with atomic_path(out / name) as temporary:
             temporary.write_bytes(content)
     write_json(made, settings)

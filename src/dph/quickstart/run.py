@@ -75,32 +75,26 @@ def compare_recipes(
 ) -> None:
     """Run recipes of one model, pool and evaluation in ``out/<name>``, at most ``jobs`` at a time.
 
-    The base model is evaluated once, in ``out/base``; finished work is kept.
+    The pool is made and the base model evaluated, in ``out/base``, once; finished work is kept.
 
     Raises:
         DphError: a run failed; the others are ended too, and continue next time.
         KeyboardInterrupt: Ctrl-C, after training has written a checkpoint.
     """
-    _share(recipes, out, progress)
+    pooled = next((recipe for recipe in recipes if recipe.needs_pool), None)
+    if pooled is not None:
+        presample(pooled, out / pooled.name, progress=progress)
+    evaluate(recipes[0], out, model=recipes[0].model.path, progress=progress)
+    for own in (out / recipe.name / BASE for recipe in recipes):
+        if not own.exists():
+            with atomic_path(make_directory(own.parent) / BASE) as temporary:
+                shutil.copytree(out / BASE, temporary)
     payloads = [{"run": str(out.resolve() / r.name), "recipe": recipe_toml(r)} for r in recipes]
     if jobs > 1 and len(recipes) > 1:
         _side_by_side(payloads, progress, jobs=jobs)
     else:
         for payload in payloads:
             _run(payload, progress)
-
-
-def _share(recipes: Sequence[Recipe], out: Path, progress: ProgressDisplay) -> None:
-    """The pool and the evaluation of the base model, once for all recipes."""
-    pooled = next((recipe for recipe in recipes if recipe.needs_pool), None)
-    if pooled is not None:
-        presample(pooled, out / pooled.name, progress=progress)
-    evaluate(recipes[0], out, model=recipes[0].model.path, progress=progress)
-    for recipe in recipes:
-        own = out / recipe.name / BASE
-        if not own.exists():
-            with atomic_path(make_directory(own.parent) / BASE) as temporary:
-                shutil.copytree(out / BASE, temporary)
 
 
 def _run(payload: Mapping[str, str], progress: ProgressDisplay) -> None:
@@ -205,15 +199,13 @@ def first_sentence(changes: Mapping[str, Sequence[SolvedChange]], *, tries: int)
     'Of the problems that the base model solves within 16 tries, GRPO lost 69 of 420 in domain; \
 DPH-F kept them (+6 in domain: no loss beyond chance).'
     """
-    clauses = "; ".join(f"{method_label(name)} {_clause(of)}" for name, of in changes.items())
-    return f"Of the problems that the base model solves within {tries} tries, {clauses}."
-
-
-def _clause(changes: Sequence[SolvedChange]) -> str:
-    lost = [f"{-c.change} of {c.base} {where_of(c.set_name)}" for c in changes if c.hi < 0]
-    kept = [f"{c.change:+d} {where_of(c.set_name)}" for c in changes if not c.hi < 0]
-    if not lost:
-        return f"kept them ({', '.join(kept)}: no loss beyond chance)"
-    return f"lost {' and '.join(lost)}" + (
-        f" and kept the others ({', '.join(kept)})" if kept else ""
-    )
+    clauses = []
+    for name, of in changes.items():
+        lost = [f"{-c.change} of {c.base} {where_of(c.set_name)}" for c in of if c.hi < 0]
+        kept = ", ".join(f"{c.change:+d} {where_of(c.set_name)}" for c in of if not c.hi < 0)
+        said = f"kept them ({kept}: no loss beyond chance)"
+        if lost:
+            said = f"lost {' and '.join(lost)}" + (f" and kept the others ({kept})" if kept else "")
+        clauses.append(f"{method_label(name)} {said}")
+    solved = f"Of the problems that the base model solves within {tries} tries"
+    return f"{solved}, {'; '.join(clauses)}."

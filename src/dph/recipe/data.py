@@ -47,10 +47,7 @@ class DuringSettings(Section):
     @model_validator(mode="after")
     def _fits_the_samples(self) -> Self:
         require_k(self.k, self.samples)
-        if self.compared > self.samples:
-            raise ValueError(
-                f"need compared <= samples, got compared={self.compared}, samples={self.samples}"
-            )
+        self._require_at_most("compared", "samples")
         return self
 
 
@@ -108,11 +105,7 @@ class EvaluationSettings(Section):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         require_k(self.k, self.samples)
-        if self.token_details > self.samples:
-            raise ValueError(
-                "need token_details <= samples, got "
-                f"token_details={self.token_details}, samples={self.samples}"
-            )
+        self._require_at_most("token_details", "samples")
         return self
 
     @model_validator(mode="after")
@@ -123,15 +116,14 @@ class EvaluationSettings(Section):
                     "result='best' needs keep_best, the score that decides which checkpoint is best"
                 )
             return self
+        said = f"keep_best={self.keep_best!r}"
         if not self.every:
-            raise ValueError(f"keep_best={self.keep_best!r} needs every > 0, got every=0")
+            raise ValueError(f"{said} needs every > 0, got every=0")
         found = _SCORE.fullmatch(self.keep_best)
         if found and found["k"] and int(found["k"]) not in self.during.k:
-            raise ValueError(
-                f"keep_best={self.keep_best!r} is not measured: during.k={list(self.during.k)}"
-            )
+            raise ValueError(f"{said} is not measured: during.k={list(self.during.k)}")
         if found and found["metric"] == "greedy" and not self.during.greedy:
-            raise ValueError(f"keep_best={self.keep_best!r} is not measured: during.greedy=false")
+            raise ValueError(f"{said} is not measured: during.greedy=false")
         return self
 
     @property
@@ -209,7 +201,6 @@ SHOTS = tuple(ShotSettings.model_fields)
 """The names of all of them."""
 
 
-TemplateName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Columns = dict[str, Annotated[str, Field(min_length=1)]]
 
 
@@ -297,9 +288,9 @@ class DataSettings(VerifiedData):
         description="wrap a text prompt as a user message of the chat template; auto: where the "
         "tokenizer has one",
     )
-    template: dict[TemplateName, bool | int | float | str] = Field(
-        {}, description="variables of the chat template, such as { enable_thinking = false }"
-    )
+    template: dict[
+        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], bool | int | float | str
+    ] = Field({}, description="variables of the chat template, such as { enable_thinking = false }")
     system_prompt: str = Field("", description="system message of the chat template")
 
     shots: ShotSettings | None = Field(

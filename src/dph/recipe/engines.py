@@ -79,23 +79,14 @@ def engine_settings(engine: Engine) -> Mapping[str, Row]:
 def require_engine_can(recipe: Recipe) -> None:
     """Refuse every setting that ``train.engine`` cannot have, all at once."""
     engine = recipe.train.engine
-    rows = engine_settings(engine)
+    rows, table = engine_settings(engine), recipe.model_dump(mode="json")
+    for kind in ("penalties", "anchors"):  # those that weigh nothing are not in use
+        active = getattr(recipe.objective, f"active_{kind}")
+        table["objective"][kind] = {name: table["objective"][kind][name] for name in active}
     refused = [
         f"{key} = {value!r} is not possible with train.engine = {engine!r}: {row.why}"
-        for key, value in (flat(_in_use(recipe)) if rows else ())
+        for key, value in flat(table)
         if (row := rows.get(pattern_of(key))) is not None and row.refuses(value)
     ]
     if refused:
         raise SettingsError("; ".join(refused))
-
-
-def _in_use(recipe: Recipe) -> dict[str, Any]:
-    """The settings as JSON has them, without terms that weigh nothing."""
-    table = recipe.model_dump(mode="json")
-    objective = table["objective"]
-    for kind, active in (
-        ("penalties", recipe.objective.active_penalties),
-        ("anchors", recipe.objective.active_anchors),
-    ):
-        objective[kind] = {name: term for name, term in objective[kind].items() if name in active}
-    return table

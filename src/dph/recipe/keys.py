@@ -116,18 +116,16 @@ def _keys(section: type[Section], prefix: str, values: dict[str, Any] | None) ->
     # Parameters of the chosen term, or of all that can be chosen.
     chosen = None if values is None else values[section.selector]
     parameters = term_parameters(section, chosen)
-    for name in (
-        parameters if values is None else [n for n in values if n not in section.model_fields]
-    ):
+    own = parameters if values is None else [n for n in values if n not in section.model_fields]
+    for name in own:
         meaning, default = parameters.get(name, (f"of {chosen}", None))
-        value = None if values is None else values[name]
         yield Key(
             name=f"{prefix}{name}",
             meaning=meaning,
             required=False,
             default=default,
             has_value=known,
-            value=value,
+            value=None if values is None else values[name],
         )
 
 
@@ -216,13 +214,8 @@ def meant_key(key: str, known: Collection[str]) -> str | None:
 
 def refuse_unknown_keys(table: Mapping[str, Any]) -> None:
     """Refuse keys that no setting has, all at once, and name the nearest one of each."""
-    if refused := list(_refused_keys(table)):
-        raise SettingsError("; ".join(refused))
-
-
-def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
-    known = known_keys()
-    short = [f"objective.{name}" for name in SHORTHAND]
+    known, refused = known_keys(), []
+    taken = [*known, *(f"objective.{name}" for name in SHORTHAND)]
     sections = {key.rsplit(".", 1)[0] for key in known if "." in key}
     for key, value in flat(table):
         pattern = pattern_of(key)
@@ -231,13 +224,15 @@ def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
         if value is None and pattern in sections:
             continue  # a table that is left out, as records are dumped
         if pattern in sections or pattern in NAMED_TABLES:
-            yield f"{key} is a table of settings, got {value!r}"
+            refused.append(f"{key} is a table of settings, got {value!r}")
             continue
-        meant = meant_key(key, [*known, *short])
-        near = [meant] if meant else difflib.get_close_matches(pattern, [*known, *short], n=1)
+        meant = meant_key(key, taken)
+        near = [meant] if meant else difflib.get_close_matches(pattern, taken, n=1)
         near = near or [k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]]
         hint = f"; did you mean {near[0]}?" if near else "; `dph recipe show` lists the known ones"
-        yield f"unknown setting {key}{hint}"
+        refused.append(f"unknown setting {key}{hint}")
+    if refused:
+        raise SettingsError("; ".join(refused))
 
 
 def pattern_of(key: str) -> str:
@@ -331,7 +326,22 @@ def refuse_stores(run: Path) -> None:
 
 def without_departed(table: Mapping[str, Any]) -> dict[str, Any]:
     """``table`` without settings that left the package."""
-    if refused := list(_departed(table)):
+    refused = []
+    if isinstance(method := table.get("method"), str) and method in _METHODS:
+        refused.append(_METHODS[method].format(f"method = {method!r}"))
+    for name, off in _OFF.items():
+        inside = table.get(name, off)
+        if not isinstance(inside, Mapping) or any(inside.get(k, ...) != off[k] for k in off):
+            refused.append((TRL_LEFT if name == "trl" else LEFT).format(f"[{name}]"))
+    if isinstance(stores := table.get("stores"), Mapping):
+        refused += [LEFT.format(f"[stores.{name}]") for name in stores]
+    for key, value in flat(table):
+        for pattern, left, refusal in _REFUSED:
+            if re.fullmatch(pattern, key) and left(value):
+                refused.append(refusal.format(f"{key} = {value!r}"))
+    if isinstance(train := table.get("train"), Mapping) and train.get("engine") == "trl":
+        refused.append(TRL_LEFT.format("train.engine = 'trl'"))
+    if refused:
         raise SettingsError("; ".join(refused))
     return _without_dropped(table, "")
 
@@ -342,20 +352,3 @@ def _without_dropped(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         for name, value in table.items()
         if not _DROPPED.fullmatch(f"{prefix}{name}")
     }
-
-
-def _departed(table: Mapping[str, Any]) -> Iterator[str]:
-    if isinstance(method := table.get("method"), str) and method in _METHODS:
-        yield _METHODS[method].format(f"method = {method!r}")
-    for name, off in _OFF.items():
-        inside = table.get(name, off)
-        if not isinstance(inside, Mapping) or any(inside.get(k, ...) != off[k] for k in off):
-            yield (TRL_LEFT if name == "trl" else LEFT).format(f"[{name}]")
-    for name in table["stores"] if isinstance(table.get("stores"), Mapping) else ():
-        yield LEFT.format(f"[stores.{name}]")
-    for key, value in flat(table):
-        for pattern, left, refusal in _REFUSED:
-            if re.fullmatch(pattern, key) and left(value):
-                yield refusal.format(f"{key} = {value!r}")
-    if isinstance(train := table.get("train"), Mapping) and train.get("engine") == "trl":
-        yield TRL_LEFT.format("train.engine = 'trl'")

@@ -15,13 +15,13 @@ from dph.recipe.terms import ADVANTAGES, DIVERGENCES, PENALTIES, SURROGATES, Met
 
 _CLIP_HIGHER = {"surrogate": {"clip_low": 0.2, "clip_high": 0.28}}
 _CLIP_EVENLY = {"surrogate": {"clip_low": 0.2, "clip_high": 0.2}}
-_EXPLORE = {"problems": "exploration"}
 
 
 def _rehearsing(divergence: str, weight: float, **parameters: Any) -> dict[str, dict[str, Any]]:
     """Clip-higher on the problems left open, and one divergence on the stored answers."""
     anchor = {"divergence": divergence, "weight": weight, **parameters}
-    return {"objective": {**_CLIP_HIGHER, "anchors": {"rehearsal": anchor}}, "train": _EXPLORE}
+    objective = {**_CLIP_HIGHER, "anchors": {"rehearsal": anchor}}
+    return {"objective": objective, "train": {"problems": "exploration"}}
 
 
 def _penalised(kind: str, weight: float) -> dict[str, dict[str, Any]]:
@@ -29,22 +29,6 @@ def _penalised(kind: str, weight: float) -> dict[str, dict[str, Any]]:
     penalty = {"kind": kind, "weight": weight}
     return {"objective": {**_CLIP_HIGHER, "penalties": {kind: penalty}}}
 
-
-_NAMED_ADVANTAGES = {
-    name: replace(
-        term.method, settings={"objective": {**_CLIP_EVENLY, "advantage": {"kind": name}}}
-    )
-    for name, term in ADVANTAGES.items()
-    if term.method is not None
-}
-"""GRPO with another advantage: of every advantage with a row of its own as a method."""
-
-_NAMED_TERMS = {
-    name: term.method
-    for table in (SURROGATES, PENALTIES, DIVERGENCES)
-    for name, term in table.items()
-    if term.method is not None
-}
 
 METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
     {
@@ -123,7 +107,13 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             stored="pool",
             use="to compare with dph_js",
         ),
-        **_NAMED_ADVANTAGES,
+        **{  # GRPO with another advantage
+            name: replace(
+                term.method, settings={"objective": {**_CLIP_EVENLY, "advantage": {"kind": name}}}
+            )
+            for name, term in ADVANTAGES.items()
+            if term.method is not None
+        },
         "flowrl": Method(
             settings={
                 "objective": {
@@ -181,7 +171,12 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             ),
             use="no labels; watch Pass@k",
         ),
-        **_NAMED_TERMS,
+        **{
+            name: term.method
+            for table in (SURROGATES, PENALTIES, DIVERGENCES)
+            for name, term in table.items()
+            if term.method is not None
+        },
     }
 )
 """Every method by its name; docs/methods.md and the labels of reports are made of these rows."""

@@ -159,7 +159,18 @@ def expand_shorthand(objective: Mapping[str, Any]) -> dict[str, Any]:
     expanded = {name: value for name, value in objective.items() if name not in SHORTHAND}
     short = {name: objective[name] for name in SHORTHAND if name in objective}
     for name, value in _in_effect(short).items():
-        _put(expanded, SHORTHAND[name], value, name)
+        table = expanded
+        *parents, last = SHORTHAND[name]
+        for parent in parents:
+            inside = table.get(parent, {})
+            if not isinstance(inside, Mapping):
+                raise ValueError(f"{parent} is a table of settings, got {inside!r}")
+            table[parent] = dict(inside)
+            table = table[parent]
+        if table.get(last, value) != value:
+            place = ".".join(SHORTHAND[name])
+            raise ValueError(f"{name}={value!r} is short for {place}, but that is {table[last]!r}")
+        table[last] = value
     return expanded
 
 
@@ -167,9 +178,8 @@ def _in_effect(short: dict[str, Any]) -> dict[str, Any]:
     """Short names with an effect here; the definition form becomes a separate divergence."""
     if short.get("js_definition"):
         if short.get("divergence", "jensen_shannon") != "jensen_shannon":
-            raise ValueError(
-                f"js_definition needs divergence='jensen_shannon', got {short['divergence']!r}"
-            )
+            given = short["divergence"]
+            raise ValueError(f"js_definition needs divergence='jensen_shannon', got {given!r}")
         short.pop("divergence", None)
         short["js_definition"] = "jensen_shannon_definition"
     else:
@@ -182,21 +192,6 @@ def _in_effect(short: dict[str, Any]) -> dict[str, Any]:
     if chosen is None or chosen is False:
         return short
     return {name: v for name, v in short.items() if _PARAMETER_OF.get(name, chosen) == chosen}
-
-
-def _put(table: dict[str, Any], path: tuple[str, ...], value: Any, name: str) -> None:
-    *parents, last = path
-    for parent in parents:
-        inside = table.get(parent, {})
-        if not isinstance(inside, Mapping):
-            raise ValueError(f"{parent} is a table of settings, got {inside!r}")
-        table[parent] = dict(inside)
-        table = table[parent]
-    if last in table and table[last] != value:
-        raise ValueError(
-            f"{name}={value!r} is short for {'.'.join(path)}, but that is {table[last]!r}"
-        )
-    table[last] = value
 
 
 class ObjectiveSettings(Section):

@@ -4,8 +4,9 @@ Nothing is looked up on the Hub here.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, unquote
@@ -210,19 +211,14 @@ def place_own_code(table: Mapping[str, Any], *, beside: Path, overridden: bool) 
         return  # refused, with its value, where types are checked
     here = [str(Path.cwd())]
     searched = [*given, *(here if overridden else [])] if given else [str(beside), *here]
-    found = (
-        next((place for place in searched if module_file(module, Path(place))), None)
-        for module in _own_modules(table)
-    )
-    places = dict.fromkeys([*given, *(place for place in found if place)])
-    if places:
-        data["modules"] = list(places)
-
-
-def _own_modules(table: Mapping[str, Any]) -> Iterator[str]:
     sections = [section for path in _CODE_IN for section in _tables(table, path)]
     named = [section.get(key) for section in sections for key in OWN_CODE]
     named += [section.get("path") for section in _tables(table, "environment")]
+    places = dict.fromkeys(given)
     for name in named:
         if isinstance(name, str) and is_import_path(name):
-            yield name.partition(":")[0]
+            module = name.partition(":")[0]
+            found = (place for place in searched if module_file(module, Path(place)))
+            places |= dict.fromkeys(islice(found, 1))
+    if places:
+        data["modules"] = list(places)

@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,41 +26,22 @@ from dph.recipe.methods import METHODS
 from dph.recipe.objective import expand_shorthand
 from dph.recipe.places import OWN_CODE, PLACES, place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.schema import Recipe
-from dph.recipe.section import (
-    Override,
-    faults_of,
-    flat,
-    put,
-    read_override,
-    read_table,
-    section_in,
-)
+from dph.recipe.section import faults_of, flat, put, read_override, read_table, section_in
 
 _PACKAGE = Path(__file__).parents[1]
 RECIPE_PLACES = (_PACKAGE / "shipped_recipes", _PACKAGE.parents[1] / "recipes")
 """In a wheel, and in a checkout or an unpacked source distribution."""
 ELSEWHERE = ("base", "sft", "cookbook")
 """Kinds of recipes of the package dph-corpus."""
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShippedRecipe:
-    """A recipe that comes with the package: its path without the ending, and its first line."""
-
-    name: str
-    summary: str
-
-
-def shipped_recipes(places: Sequence[Path] = RECIPE_PLACES) -> list[ShippedRecipe]:
-    """All of them, by name, in the first of ``places`` that exists."""
-    place = _place(places)
-    found = []
+def shipped_recipes(places: Sequence[Path] = RECIPE_PLACES) -> dict[str, str]:
+    """First line of each recipe in the first of ``places`` that exists, by its path, sorted."""
+    place, found = _place(places), {}
     for path in sorted(place.rglob("*.toml")):
         line = path.read_text(encoding="utf-8").partition("\n")[0]
         summary = line.removeprefix("#").strip() if line.startswith("#") else ""
-        name = path.relative_to(place).with_suffix("").as_posix()
-        found.append(ShippedRecipe(name=name, summary=summary))
+        found[path.relative_to(place).with_suffix("").as_posix()] = summary
     return found
 
 
@@ -72,14 +52,23 @@ def copy_recipe(
 
     ``out`` must not exist [default: the recipe's own last name, here].
     """
-    source = _source(name, places)
+    place = _place(places)
+    known: dict[str, Path] = {}
+    for recipe in shipped_recipes(places):
+        known[recipe] = path = place / f"{recipe}.toml"
+        if path.parent != place:
+            known[path.parent.relative_to(place).as_posix()] = path.parent
+    source = known.get(name.removesuffix(".toml").strip("/"))
+    if source is None:
+        raise SettingsError(f"there is no recipe {name!r}; there are: {', '.join(sorted(known))}")
     out = Path(source.name) if out is None else out
     if out.exists():
         raise SettingsError(f"{out} already exists: name another place (--out)")
     make_directory(out.absolute().parent)
     with atomic_path(out) as temporary:
         if source.is_dir():
-            shutil.copytree(source, temporary, ignore=_LEFT_OUT)
+            left_out = shutil.ignore_patterns("__pycache__", ".*")
+            shutil.copytree(source, temporary, ignore=left_out)
         else:
             shutil.copyfile(source, temporary)
     return sorted(out.rglob("*.toml")) if out.is_dir() else [out]
@@ -90,20 +79,6 @@ def _place(places: Sequence[Path]) -> Path:
         if place.is_dir():
             return place
     raise DataError(f"this installation has no recipes: {places[0]} is missing")
-
-
-def _source(name: str, places: Sequence[Path]) -> Path:
-    place = _place(places)
-    known: dict[str, Path] = {}
-    for recipe in shipped_recipes(places):
-        path = place / f"{recipe.name}.toml"
-        known[recipe.name] = path
-        if path.parent != place:
-            known[path.parent.relative_to(place).as_posix()] = path.parent
-    found = known.get(name.removesuffix(".toml").strip("/"))
-    if found is None:
-        raise SettingsError(f"there is no recipe {name!r}; there are: {', '.join(sorted(known))}")
-    return found
 
 
 def load_recipe(
@@ -136,7 +111,7 @@ def recipe_of(
     table = _overridden(table, read)
     if seed is not None:
         table["seed"] = seed
-    overridden = any(override.key.rpartition(".")[2] in OWN_CODE for override in read)
+    overridden = any(key.rpartition(".")[2] in OWN_CODE for key, _ in read)
     place_own_code(table, beside=beside, overridden=overridden)
     return resolve_recipe(table)
 
@@ -184,7 +159,7 @@ def changed_settings(before: Recipe, after: Recipe) -> dict[str, str]:
     }
 
 
-def _overridden(table: dict[str, Any], overrides: Sequence[Override]) -> dict[str, Any]:
+def _overridden(table: dict[str, Any], overrides: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """The recipe's table with the overrides in it.
 
     Values of the objective are laid over the file's as the file's are laid over the method's, so
@@ -193,18 +168,15 @@ def _overridden(table: dict[str, Any], overrides: Sequence[Override]) -> dict[st
     """
     over: dict[str, Any] = {}
     said = objective if isinstance(objective := table.get("objective"), dict) else {}
-    for override in overrides:
-        section, _, name = override.key.partition(".")
-        laid = section == "objective" and name not in said and not isinstance(override.value, dict)
+    for key, value in overrides:
+        section, _, name = key.partition(".")
+        laid = section == "objective" and name not in said and not isinstance(value, dict)
         target = over if laid else table
-        put(target, override)
+        put(target, key, value)
         spell_out_sets(target)
-        if pattern_of(override.key) in PLACES:
+        if pattern_of(key) in PLACES:
             start_paths_at(target, Path.cwd())
-    if not over:
-        return table
-    under = _with_method(_with_terms(table))
-    return merged(under, _with_terms(over))
+    return merged(_with_method(_with_terms(table)), _with_terms(over)) if over else table
 
 
 def _with_method(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,18 +235,11 @@ def messages(error: ValidationError, within: str = "") -> Iterator[str]:
                 )
             continue
         message = item["msg"].removeprefix("Value error, ")
-        message = _IN_TOML.get(item["type"], message)
+        if item["type"] in ("tuple_type", "model_type", "dict_type"):  # by their names in TOML
+            message = f"Input should be a {'list' if item['type'] == 'tuple_type' else 'table'}"
         own = item["type"] == "value_error"
         said = f"{key}: {message}" if key else message  # of a whole recipe: it names the settings
         yield said if own or not key else f"{said}, got {item['input']!r}"
-
-
-_IN_TOML = {
-    "tuple_type": "Input should be a list",
-    "model_type": "Input should be a table",
-    "dict_type": "Input should be a table",
-}
-"""Their names in TOML."""
 
 
 def _meaning(key: str) -> str:

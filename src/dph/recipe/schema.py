@@ -6,7 +6,7 @@ The descriptions are what ``dph recipe show`` prints, so they are one line each.
 from collections.abc import Iterator
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -243,23 +243,16 @@ def _faults_with_environment(recipe: Recipe) -> Iterator[str]:
             f"environment.tokens={settings.tokens} has no room for one turn of {longest} tokens "
             "(sampling.max_tokens, evaluate.max_tokens)"
         )
-    if refused := [f"{key} = {value!r}" for key, value in _without_turns(recipe)]:
+    data, engine = recipe.data, recipe.sampling.engine
+    refused = [] if engine == "torch" else [f"sampling.engine = {engine!r}"]
+    if data.shots is not None:
+        refused.append(f"data.shots.count = {data.shots.count!r}")
+    own = {"data.styles": data.styles}
+    for name, of in data.sets.items():
+        own |= {f"data.sets.{name}.verifier": of.verifier, f"data.sets.{name}.styles": of.styles}
+    refused += [f"{key} = {value!r}" for key, value in own.items() if value is not None]
+    if refused:
         yield (
             f"[environment] is not possible with {', '.join(refused)}: these do not know "
             "trajectories yet; leave them out, or leave out environment.path"
         )
-
-
-def _without_turns(recipe: Recipe) -> Iterator[tuple[str, Any]]:
-    """Settings of a recipe that ask for a part that only knows answers of one turn."""
-    data = recipe.data
-    if recipe.sampling.engine != "torch":
-        yield "sampling.engine", recipe.sampling.engine
-    if data.shots is not None:
-        yield "data.shots.count", data.shots.count
-    if data.styles is not None:
-        yield "data.styles", data.styles
-    for name, chosen in data.sets.items():
-        for key in ("verifier", "styles"):
-            if (value := getattr(chosen, key)) is not None:
-                yield f"data.sets.{name}.{key}", value

@@ -2,7 +2,6 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType
@@ -20,19 +19,11 @@ from dph.errors import SettingsError
 # those in the file start at the file's directory.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
-    """One ``key=value``, read."""
-
-    key: str
-    value: Any
-
-
-def read_override(text: str) -> Override:
+def read_override(text: str) -> tuple[str, Any]:
     """The key and the value of ``a.b=c``.
 
-    >>> read_override("train.steps = 3").value, read_override("model.path=base").value
-    (3, 'base')
+    >>> read_override("train.steps = 3"), read_override("model.path=base")
+    (('train.steps', 3), ('model.path', 'base'))
     """
     key, equals, said = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
@@ -42,17 +33,17 @@ def read_override(text: str) -> Override:
         value = tomllib.loads(f"value = {said}")["value"]
     except tomllib.TOMLDecodeError:
         value = said.strip()
-    return Override(key=".".join(parts), value=value)
+    return ".".join(parts), value
 
 
-def put(table: dict[str, Any], override: Override) -> None:
-    """Write the value into ``table``, nested as in TOML; tables on the way are made."""
-    *parents, name = override.key.split(".")
+def put(table: dict[str, Any], key: str, value: Any) -> None:
+    """Write the value of a dotted key into ``table``; tables on the way are made."""
+    *parents, name = key.split(".")
     for parent in parents:
         table = table.setdefault(parent, {})
         if not isinstance(table, dict):
-            raise SettingsError(f"unknown setting {override.key}: {parent} is not a table")
-    table[name] = override.value
+            raise SettingsError(f"unknown setting {key}: {parent} is not a table")
+    table[name] = value
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,7 +54,7 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     table: dict[str, Any] = {}
     for key, value in values.items():
-        put(table, Override(key=key, value=value))
+        put(table, key, value)
     return table
 
 
@@ -95,7 +86,6 @@ Engine = Literal["own", "verl"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16"]
 Stored = Literal["float32", "bfloat16", "nf4"]
-SharedPrompts = Literal["auto", "always", "never"]
 WrongFinal = Literal["discard", "explore"]
 
 
@@ -122,6 +112,11 @@ class Section(BaseModel):
     """A frozen table of settings; an unknown key or a wrong type is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    def _require_at_most(self, name: str, limit: str) -> None:
+        value, most = getattr(self, name), getattr(self, limit)
+        if value > most:
+            raise ValueError(f"need {name} <= {limit}, got {name}={value}, {limit}={most}")
 
     def decided(self, **values: Any) -> Self:
         """The same table with these ``values`` where it says ``auto``."""
@@ -188,9 +183,8 @@ def load_file(kind: type[Table], path: Path, overrides: Sequence[str] = ()) -> T
     Relative paths in the file start at its directory, those in overrides at the working directory.
     """
     table = read_table(path)
-    for override in overrides:
-        read = read_override(override)
-        put(table, replace(read, value=_marked(read.value)))
+    for key, value in map(read_override, overrides):
+        put(table, key, _marked(value))
     return checked(kind, table, beside=path.resolve().parent, place=str(path))
 
 

@@ -17,7 +17,6 @@ from dph.recipe.section import (
     FilePath,
     Positive,
     Section,
-    SharedPrompts,
     Stored,
     Whole,
     WrongFinal,
@@ -75,7 +74,6 @@ def _or_number(*words: str) -> BeforeValidator:
 
 
 Size = Annotated[Literal["auto"] | int, _or_number("auto")]
-KeptSamples = Annotated[Literal["all", "none"] | int, _or_number("all", "none")]
 
 ALL_LINEAR = "all-linear"
 """Every linear layer but the output layer."""
@@ -90,9 +88,6 @@ def _targets(value: Any) -> Any:
         f'should be "{ALL_LINEAR}" or a list of names of linear layers such as ["q_proj", '
         f'"v_proj"], got {value!r}'
     )
-
-
-Targets = Annotated[Literal["all-linear"] | tuple[str, ...], BeforeValidator(_targets)]
 
 
 class AdapterSettings(Section):
@@ -110,7 +105,7 @@ class AdapterSettings(Section):
     alpha: float = Field(
         32.0, gt=0, description="scale: the product of the matrices is multiplied by alpha / rank"
     )
-    targets: Targets = Field(
+    targets: Annotated[Literal["all-linear"] | tuple[str, ...], BeforeValidator(_targets)] = Field(
         "all-linear",
         description="layers that get an adapter, by the ends of their names; all-linear: every "
         "linear layer except the output layer",
@@ -210,10 +205,7 @@ class PresamplingSettings(Section):
             raise ValueError(
                 f"need keep <= samples + 1, got keep={self.keep}, samples={self.samples}"
             )
-        if self.threshold > self.samples:
-            raise ValueError(
-                f"need threshold <= samples, got threshold={self.threshold}, samples={self.samples}"
-            )
+        self._require_at_most("threshold", "samples")
         return self
 
 
@@ -371,7 +363,7 @@ class TrainingSettings(Section):
         16384,
         description="tokens computed in one forward pass; gradients accumulate to the mini-batch",
     )
-    shared_prompts: SharedPrompts = Field(
+    shared_prompts: Literal["auto", "always", "never"] = Field(
         "auto",
         description="compute prefixes that rows share once: auto where it is faster, or always or "
         "never",
@@ -383,7 +375,7 @@ class TrainingSettings(Section):
     )
     checkpoint_every: Positive = Field(10, description="steps between checkpoints")
     keep_checkpoints: Positive = Field(1, description="checkpoints kept")
-    keep_samples: KeptSamples = Field(
+    keep_samples: Annotated[Literal["all", "none"] | int, _or_number("all", "none")] = Field(
         4,
         description="answers kept for reading: those of this many problems per step, all, or none",
     )
@@ -394,11 +386,8 @@ class TrainingSettings(Section):
 
     @model_validator(mode="after")
     def _batches_fit(self) -> Self:
-        if self.problems_per_step and self.minibatches > self.problems_per_step:
-            raise ValueError(
-                "need minibatches <= problems_per_step, got "
-                f"minibatches={self.minibatches}, problems_per_step={self.problems_per_step}"
-            )
+        if self.problems_per_step:
+            self._require_at_most("minibatches", "problems_per_step")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas must lie in [0, 1), got {self.betas}")
         return self

@@ -69,7 +69,7 @@ class Term:
 
     path: str
     summary: str
-    parameters: type[Section]
+    parameters: type[Section] = Section
     reads_reference: bool = False
     reads: frozenset[str] = frozenset()
     counts: bool = False
@@ -98,7 +98,6 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             path="dph.loss.objectives.advantages:MaxRL",
             counts=True,
             summary="reward minus the group's mean, in units of the mean (MaxRL)",
-            parameters=parameters(),
             method=Method(
                 label="MaxRL",
                 source="arXiv:2602.02710",
@@ -274,7 +273,6 @@ SURROGATES: Mapping[str, Term] = MappingProxyType(
         "unclipped": Term(
             path="dph.loss.objectives.surrogates:UnclippedSurrogate",
             summary="ratio times advantage, without bounds",
-            parameters=parameters(),
         ),
     }
 )
@@ -301,18 +299,15 @@ PENALTIES: Mapping[str, Term] = MappingProxyType(
         "entropy": Term(
             path="dph.loss.objectives.penalties:EntropyBonus",
             summary="minus the entropy of the next-token distributions: a bonus for wide ones",
-            parameters=parameters(),
         ),
         "exact_reverse_kl": Term(
             path="dph.loss.objectives.penalties:ExactReverseKL",
             summary="KL(policy || initial policy), exact over the vocabulary",
-            parameters=parameters(),
             reads_reference=True,
         ),
         "exact_forward_kl": Term(
             path="dph.loss.objectives.penalties:ExactForwardKL",
             summary="KL(initial policy || policy), exact over the vocabulary",
-            parameters=parameters(),
             reads_reference=True,
         ),
     }
@@ -331,7 +326,6 @@ DIVERGENCES: Mapping[str, Term] = MappingProxyType(
         "jensen_shannon": Term(
             path="dph.loss.divergences.f_divergences:JensenShannon",
             summary="both against their mean, on stored answers alone",
-            parameters=parameters(),
         ),
         "alpha": Term(
             path="dph.loss.divergences.f_divergences:Alpha",
@@ -343,12 +337,10 @@ DIVERGENCES: Mapping[str, Term] = MappingProxyType(
         "reverse_kl": Term(
             path="dph.loss.divergences.f_divergences:ReverseKL",
             summary="mode-seeking: KL(policy || initial policy), on stored answers",
-            parameters=parameters(),
         ),
         "jensen_shannon_definition": Term(
             path="dph.loss.divergences.f_divergences:JensenShannonDefinition",
             summary="Jensen-Shannon by its definition: half on stored answers, half on new ones",
-            parameters=parameters(),
             reads_reference=True,
         ),
     }

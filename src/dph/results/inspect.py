@@ -29,25 +29,16 @@ VERSION = 2
 """Of Inspect's log format."""
 _LONGEST = 1_000
 """Characters of a prompt or gold answer in the list of samples."""
-_ROWS = 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InspectLog:
-    """A log that was written: the set that it is about, its file, and its answers."""
-
-    set_name: str
-    path: Path
-    answers: int
 
 
 def write_inspect_logs(
     run: Path, out: Path, *, on_progress: Callable[[int], None] = lambda _: None
-) -> tuple[list[InspectLog], list[str]]:
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Write ``<out>/<set>.eval`` and ``<out>/<set>-greedy.eval`` for every set of a run.
 
-    A sample is an epoch of Inspect's; scores are ``verdict``: C or I, with outcome and reason. Also
-    returned is what is missing from the logs: prompts that neither the run nor its recipe knows.
+    A sample is an epoch of Inspect's; scores are ``verdict``: C or I, with outcome and reason.
+    Returned are the set, the file and the number of answers of each log, and what is missing:
+    prompts that neither the run nor its recipe knows.
     """
     results = RunResults(run)
     table = results.answers()
@@ -64,15 +55,11 @@ def write_inspect_logs(
             chosen = of_set.filter((pc.field("sample_index") == GREEDY_INDEX) == greedy)
             if not chosen.num_rows:
                 continue
-            path = out / f"{file_name}{'-greedy' if greedy else ''}.eval"
-            make_directory(out)
-            with (
-                atomic_path(path) as temporary,
-                zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as log,
-            ):
-                head = _LogHead(run=results, recipe=recipe, set_name=name, greedy=greedy)
+            head = _LogHead(run=results, recipe=recipe, set_name=name, greedy=greedy)
+            path = make_directory(out) / f"{file_name}{'-greedy' if greedy else ''}.eval"
+            with atomic_path(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as log:
                 head.write(log, chosen, problems.get(name, {}), on_progress)
-            logs.append(InspectLog(set_name=name, path=path, answers=chosen.num_rows))
+            logs.append({"set": name, "log": str(path), "answers": chosen.num_rows})
     return logs, notes
 
 
@@ -97,6 +84,8 @@ class _LogHead:
         on_progress: Callable[[int], None],
     ) -> None:
         """Write the JSON documents that a log is made of, a sample at a time."""
+        # True if answers are trajectories in an environment.
+        acts = self.recipe is not None and self.recipe.environment.path is not None
         task = f"{self.set_name} (greedy)" if self.greedy else self.set_name
         epochs = 1 if self.greedy else max(table["sample_index"].to_pylist()) + 1
         digest = samples_digest(self.run.samples) or str(self.run.path.absolute())
@@ -106,18 +95,17 @@ class _LogHead:
             return recipe_digest(what, digest, task, epochs)
 
         ids = list(dict.fromkeys(table["problem_id"].to_pylist()))
-        spec = self._spec(task, epochs, ids) | {
-            f"{what}_id": made_id(what) for what in ("eval", "run", "task")
-        }
+        spec = self._spec(task, epochs, ids)
+        spec |= {f"{what}_id": made_id(what) for what in ("eval", "run", "task")}
         plan = {"name": "plan", "steps": [{"solver": "generate", "params": {}}], "config": {}}
         start = {"version": VERSION, "eval": spec, "plan": plan}
         _add(log, "_journal/start.json", start)
         summaries, scored = [], 0
-        for batch in table.to_batches(max_chunksize=_ROWS):
+        for batch in table.to_batches(max_chunksize=1024):
             for row in batch.to_pylist():
                 problem, epoch = problems.get(row["problem_id"]), _epoch(row)
                 uuid = made_id(f"{row['problem_id']} {epoch}")
-                sample = log_sample(problem, row, model=self.model, uuid=uuid, acts=self._acts)
+                sample = log_sample(problem, row, model=self.model, uuid=uuid, acts=acts)
                 _add(log, f"samples/{row['problem_id']}_epoch_{epoch}.json", sample)
                 summaries.append(_summary(sample))
                 scored += bool(sample["scores"])
@@ -128,14 +116,9 @@ class _LogHead:
             "completed_samples": table.num_rows,
             "scores": [self._scores(scored, table.num_rows - scored)],
         }
-        times = {"started_at": spec["created"], "completed_at": spec["created"]}
-        stats = {**times, "model_usage": {}}
+        made = spec["created"]
+        stats = {"started_at": made, "completed_at": made, "model_usage": {}}
         _add(log, "header.json", {**start, "status": "success", "results": results, "stats": stats})
-
-    @property
-    def _acts(self) -> bool:
-        """True if answers are trajectories in an environment."""
-        return self.recipe is not None and self.recipe.environment.path is not None
 
     def _spec(self, task: str, epochs: int, sample_ids: Sequence[str]) -> dict[str, Any]:
         written = datetime.fromtimestamp(int(self.run.samples.stat().st_mtime), UTC)

@@ -123,17 +123,21 @@ class LoadedRun:
         found, _ = read_set_problems({self.results: self.results.recipe})
         sets = {} if self._diagnosis is None else self._diagnosis.sets
         changes = {(name, one.problem_id): one for name, of in sets.items() for one in of.problems}
+        answers = self.results.answers(texts=False)
+        greedy = answers.filter(pc.field("sample_index") == GREEDY_INDEX).to_pylist()
+        right = {(r["set"], r["problem_id"]): r["outcome"] == Outcome.CORRECT for r in greedy}
         rows = []
-        for (set_name, problem_id), counts in _counts(self.results.answers(texts=False)).items():
-            problem = found.get(set_name, {}).get(problem_id)
-            change = changes.get((set_name, problem_id))
+        for key, counts in counted(answers).items():
+            problem, change = found.get(key[0], {}).get(key[1]), changes.get(key)
             rows.append(
                 {
-                    "set": set_name,
-                    "problem_id": problem_id,
+                    "set": key[0],
+                    "problem_id": key[1],
                     "prompt": None if problem is None else _text(problem.prompt),
                     "answer": None if problem is None else json.dumps(dict(problem.answer)),
-                    **counts,
+                    "samples": counts.samples,
+                    "correct": counts.correct,
+                    "greedy_correct": right.get(key),
                     "base_correct": change and change.baseline_correct,
                     "change": change and change.change.value,
                 }
@@ -167,9 +171,22 @@ class LoadedRun:
 
     def _repr_html_(self) -> str:
         said = self.results.why_alone
-        heading = self.verdict() if said is None else said
-        body = "" if self.results.evaluation is None else _score_table(self.scores(arrow=True))
-        return f"<p><strong>{escape(heading)}</strong></p>{body}"
+        heading = f"<p><strong>{escape(self.verdict() if said is None else said)}</strong></p>"
+        if self.results.evaluation is None:
+            return heading
+        rows = cast(pa.Table, self.scores(arrow=True)).to_pylist()
+        metrics = list(dict.fromkeys((row["metric"], row["k"]) for row in rows))
+        by_set: dict[str, dict[tuple[str, int | None], str]] = {}
+        for row in rows:
+            scale = 1 if row["metric"] == "effective_styles" else 100
+            value, low, high = (row[n] and scale * row[n] for n in ("value", "lo", "hi"))
+            number = TableNumber(value=value, low=low, high=high)
+            by_set.setdefault(row["set"], {})[row["metric"], row["k"]] = str(number)
+        head = ("set", *(metric_title(m if k is None else f"{_PASS}{k}") for m, k in metrics))
+        cells = (
+            (set_title(name), *(of.get(one, "") for one in metrics)) for name, of in by_set.items()
+        )
+        return heading + html_table(head, cells)
 
 
 def report(
@@ -198,8 +215,7 @@ def report(
         raise DataError("name at least one run for a report")
     data = read_report(runs, seed=seed)
     limits = Limits(longest=longest, most=most_answers)
-    write_report(data, out, limits=limits, title=title)
-    return Path(out)
+    return write_report(data, out, limits=limits, title=title).path
 
 
 _SCORES = pa.schema(
@@ -238,33 +254,5 @@ def _score_rows(of: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
         }
 
 
-def _counts(table: pa.Table) -> dict[tuple[str, str], dict[str, Any]]:
-    greedy = table.filter(pc.field("sample_index") == GREEDY_INDEX)
-    right = {
-        (row["set"], row["problem_id"]): row["outcome"] == Outcome.CORRECT
-        for row in greedy.select(["set", "problem_id", "outcome"]).to_pylist()
-    }
-    return {
-        key: {"samples": of.samples, "correct": of.correct, "greedy_correct": right.get(key)}
-        for key, of in counted(table).items()
-    }
-
-
 def _text(prompt: str | Sequence[Mapping[str, str]]) -> str:
     return prompt if isinstance(prompt, str) else json.dumps(list(map(dict, prompt)))
-
-
-def _score_table(scores: pa.Table) -> str:
-    rows = scores.to_pylist()
-    metrics = list(dict.fromkeys((row["metric"], row["k"]) for row in rows))
-    head = ("set", *(metric_title(m if k is None else f"{_PASS}{k}") for m, k in metrics))
-    by_set: dict[str, dict[tuple[str, int | None], str]] = {}
-    for row in rows:
-        scale = 1 if row["metric"] == "effective_styles" else 100
-        value, low, high = (row[n] and scale * row[n] for n in ("value", "lo", "hi"))
-        number = TableNumber(value=value, low=low, high=high)
-        by_set.setdefault(row["set"], {})[row["metric"], row["k"]] = str(number)
-    return html_table(
-        head,
-        ((set_title(name), *(of.get(one, "") for one in metrics)) for name, of in by_set.items()),
-    )

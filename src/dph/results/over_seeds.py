@@ -98,29 +98,21 @@ def _aggregate_set(seeds: Sequence[Summary]) -> dict[str, Any]:
     columns = {name: [seed[name] for seed in seeds] for name in _COLUMNS}
     columns |= {f"pass_at_{k}": [seed["pass_at_k"][k] for seed in seeds] for k in ks}
     cut_off = {"cut_off": [seed["cut_off"] for seed in seeds]} if "cut_off" in seeds[0] else {}
-    found = {name: _known_mean(values) for name, values in (columns | cut_off).items()}
-    means = {name: mean and mean.mean for name, mean in found.items()}
+    means: dict[str, float | None] = dict.fromkeys(columns | cut_off)
+    intervals: dict[str, list[float] | None] = dict.fromkeys(columns)
+    for name, values in (columns | cut_off).items():
+        if None not in values:  # known of every seed
+            found = mean_over_seeds(values)
+            interval = found.interval((1.0, inf) if name == STYLES else (0.0, 1.0))
+            means[name], intervals[name] = found.mean, list(interval) if interval else None
     styles = sorted(set().union(*(seed["styles"] for seed in seeds)))
     return {
         "problems": round(fmean(seed["problems"] for seed in seeds)),
         **{name: means[name] for name in (*_COLUMNS, *cut_off)},
         "pass_at_k": {k: means[f"pass_at_{k}"] for k in ks},
-        "ci95": {name: _interval(name, found[name]) for name in columns},
+        "ci95": {name: intervals[name] for name in columns},
         "styles": {one: fmean(seed["styles"].get(one, 0.0) for seed in seeds) for one in styles},
     }
-
-
-def _known_mean(values: Sequence[float | None]) -> SeedMean | None:
-    """None if the value of any seed is unknown."""
-    known = [value for value in values if value is not None]
-    return mean_over_seeds(known) if len(known) == len(values) else None
-
-
-def _interval(metric: str, found: SeedMean | None) -> list[float] | None:
-    """Cut to the values that the metric can have."""
-    bounds = (1.0, inf) if metric == STYLES else (0.0, 1.0)
-    interval = None if found is None else found.interval(bounds)
-    return None if interval is None else list(interval)
 
 
 def _same(what: str, lists: Sequence[list[str]]) -> list[str]:

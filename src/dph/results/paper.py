@@ -98,11 +98,10 @@ def paper_figure(kind: str, asked: FigureRequest) -> PaperFigure:
 
 def _styles(asked: FigureRequest) -> PaperFigure:
     models = read_models(asked)
-    sets = {
-        name: {model: of for model, of in models.on(name).items() if of["styles"]}
-        for name in models.sets
-    }
-    known = {name: of_set for name, of_set in sets.items() if of_set}
+    known = {}
+    for name in models.sets:
+        if of_set := {model: of for model, of in models.on(name).items() if of["styles"]}:
+            known[name] = of_set
     _require(known, "answers with styles (data.styles)")
     colours = style_fills(list(known.values()))
     detail = f"right: effective number of styles, {models.interval_note()}"
@@ -263,7 +262,12 @@ def _score_cells(
     models: Models, sets: Sequence[str], ks: Sequence[int] | None
 ) -> tuple[list[str], Callable[[Sequence[Summary | None]], list[TableNumber]]]:
     """Titles of the scores on sets, and what makes their cells of a summary for each set."""
-    shown = [_shown_ks(models.on(of), ks) for of in sets]
+    shown = []
+    for name in sets:
+        known = {k: None for summary in models.on(name).values() for k in summary["pass_at_k"]}
+        for k in ks or ():
+            require_shown_k(k, known)
+        shown.append(chosen_ks(known, ks))
     titles = [set_header(one) for one in shown]
 
     def cells(summaries: Sequence[Summary | None]) -> list[TableNumber]:
@@ -291,9 +295,8 @@ def _retention_table(asked: FigureRequest, ks: Sequence[int] | None) -> TextTabl
         for model in models.models
     ]
     if all(cell.value is None for _, row in cells for cell in row):
-        raise DataError(
-            f"nothing to show: no run has two draws of {k} samples and a base model to compare with"
-        )
+        what = f"two draws of {k} samples and a base model to compare with"
+        raise DataError(f"nothing to show: no run has {what}")
     return TextTable(
         name="retention",
         title="Kept and gained",
@@ -332,14 +335,6 @@ def _eta_table(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
         note=f"{_UNITS}; intervals: {models.interval_note()}.",
         left=2,
     )
-
-
-def _shown_ks(summaries: Mapping[str, Mapping[str, Any]], ks: Sequence[int] | None) -> list[str]:
-    """The k of Pass@k that a set's columns have: of those that any of its models has."""
-    known = {k: None for summary in summaries.values() for k in summary["pass_at_k"]}
-    for k in ks or ():
-        require_shown_k(k, known)
-    return chosen_ks(known, ks)
 
 
 def _cell(summary: Summary | None, metric: str) -> TableNumber:

@@ -33,8 +33,6 @@ from dph.runs.evaluate.progress_file import measured_steps, rows_of_step, step_s
 from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores, set_summary
 
-Drawn = Int[np.ndarray, "block problems"]
-
 
 def full_summary(
     table: pa.Table,
@@ -56,10 +54,8 @@ def full_summary(
     if scores.shares:
         counts = set_style_counts(table, set_name, scores)
         named = counts.answers[:, [style is not None for style in counts.styles]]
-        interval = bootstrap(
-            lambda drawn: _effective(named[drawn].sum(axis=1)), len(named), seed=seed
-        )
-        summary["ci95"]["effective_styles"] = list(interval)
+        effective = bootstrap(lambda of: _effective(named[of].sum(axis=1)), len(named), seed=seed)
+        summary["ci95"]["effective_styles"] = list(effective)
     if base is not None:
         summary["ci95"] |= _retention_intervals(scores, base, retention_k, seed)
     return summary
@@ -82,7 +78,7 @@ def _retention_intervals(
     solved = solved_by(base.correct, k)
     sides = {"keep": solved, "explore": ~solved}
 
-    def share(drawn: Drawn, side: np.ndarray) -> Float[np.ndarray, "block"]:
+    def share(drawn: np.ndarray, side: np.ndarray) -> Float[np.ndarray, "block"]:
         """The mean over the drawn problems of one side; NaN where none was drawn."""
         count, total = side[drawn].sum(axis=1), (again * side)[drawn].sum(axis=1)
         return np.where(count > 0, total / np.where(count > 0, count, 1), nan)
@@ -174,10 +170,9 @@ def read_models(asked: FigureRequest, *, retention_k: int = RETENTION_K) -> Mode
     groups = group_runs([r for r in evaluated if r.path.resolve() not in bases], apart=asked.apart)
     families = base_families(groups, evaluated)
     summaries: dict[RunResults, Sets] = {}
-    for family in families:
-        summaries |= _summaries(family, retention_k, asked.seed)
     policies: dict[str, list[RunResults]] = {}
     for family in families:
+        summaries |= _summaries(family, retention_k, asked.seed)
         if family.base is not None:
             policies.setdefault(family.base_name, []).append(family.base)
     named = [
@@ -246,8 +241,6 @@ def _other_tasks(groups: Sequence[RunGroup]) -> frozenset[str]:
 
 # What runs measured while they trained, step by step: ``progress.parquet``, or their log.
 
-USUAL_K = 8
-"""The paper's Figure 5 shows Pass@8."""
 Steps = Mapping[int, Mapping[str, Mapping[str, Any]]]
 
 
@@ -315,7 +308,7 @@ def read_progress(asked: FigureRequest) -> MeasuredRuns:
         {int(k) for sets in said.values() for of_set in sets.values() for k in of_set["pass_at_k"]}
         for said in logged.values()
     ]
-    k = asked.k or min(USUAL_K, *samples, *map(max, known))
+    k = asked.k or min(8, *samples, *map(max, known))  # the paper's Figure 5 shows Pass@8
     for limit in samples:
         require_k_fits(k, limit)
     for ks in known:

@@ -78,7 +78,7 @@ def read_finished_run(directory: Path) -> FinishedRun:
             f"{checkpoint.name}: run `dph evaluate` first"
         )
     pool = place.pool(recipe)
-    made = {"pool": pool / MANIFEST} if recipe.needs_pool else {}
+    has_manifest = recipe.needs_pool and (pool / MANIFEST).is_file()
     base = results.initial.results
     return FinishedRun(
         results=results,
@@ -86,7 +86,7 @@ def read_finished_run(directory: Path) -> FinishedRun:
         checkpoint=checkpoint,
         base=None if base is None else base.evaluation,
         pool=read_manifest(pool) if recipe.needs_pool and is_made(pool) else None,
-        hashes={name: sha256(path) for name, path in made.items() if path.is_file()},
+        hashes={"pool": sha256(pool / MANIFEST)} if has_manifest else {},
     )
 
 
@@ -114,6 +114,16 @@ FILE = "README.md"
 _MARK = "<!-- Written by `dph card`. Remove this line to keep your changes. -->"
 
 
+_USE = """## Use
+
+```python
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+model = AutoModelForCausalLM.from_pretrained("<name>")
+tokenizer = AutoTokenizer.from_pretrained("<name>")
+```"""
+
+
 def write_card(run: FinishedRun, path: Path | None = None) -> Path:
     """Write the card of a run, atomically, and return its path: ``README.md`` in its directory.
 
@@ -138,8 +148,17 @@ def is_ours(path: Path) -> bool:
 def model_card(run: FinishedRun, *, name: str | None = None) -> str:
     """The card as markdown, with the Hub's metadata before it; ``name`` is the model's there."""
     recipe = run.recipe
+    files = [recipe.data.train, *(one.path for one in recipe.data.sets.values())]
+    named = dict.fromkeys(file.repo for file in map(hub_file, files) if file)
+    metadata = ModelCardData(
+        library_name="transformers",
+        pipeline_tag="text-generation",
+        base_model=recipe.model.path if is_model_id(recipe.model.path) else None,
+        datasets=list(named) or None,
+        tags=["dph", "reinforcement-learning", recipe.method],
+    )
     parts = [
-        f"---\n{_metadata(recipe)}\n---\n{_MARK}",
+        f"---\n{metadata.to_yaml()}\n---\n{_MARK}",
         f"# {name or recipe.name}",
         f"{_initial(recipe)}, trained with {method_label(recipe.method)} by dph {__version__}.",
         *([f"> {recipe.notes}"] if recipe.notes else []),
@@ -147,23 +166,11 @@ def model_card(run: FinishedRun, *, name: str | None = None) -> str:
         *_measured(run),
         "## Made from",
         "\n".join(_origin(run)),
-        *([_use(name)] if name else []),
+        *([_USE.replace("<name>", name)] if name else []),
         "## Recipe",
         f"```toml\n{shared_recipe(recipe).strip()}\n```",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _metadata(recipe: Recipe) -> str:
-    files = [recipe.data.train, *(one.path for one in recipe.data.sets.values())]
-    named = dict.fromkeys(file.repo for file in map(hub_file, files) if file)
-    return ModelCardData(
-        library_name="transformers",
-        pipeline_tag="text-generation",
-        base_model=recipe.model.path if is_model_id(recipe.model.path) else None,
-        datasets=list(named) or None,
-        tags=["dph", "reinforcement-learning", recipe.method],
-    ).to_yaml()
 
 
 def _initial(recipe: Recipe) -> str:
@@ -202,15 +209,6 @@ def _origin(run: FinishedRun) -> Iterator[str]:
         source = run.pool.source
         yield f"- weights of the initial policy: SHA-256 `{source.model_fingerprint}`"
         yield f"- training problems: SHA-256 `{source.prompts_fingerprint}`"
-
-
-def _use(name: str) -> str:
-    code = (
-        "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
-        f'model = AutoModelForCausalLM.from_pretrained("{name}")\n'
-        f'tokenizer = AutoTokenizer.from_pretrained("{name}")'
-    )
-    return f"## Use\n\n```python\n{code}\n```"
 
 
 _OF_TRAINING = {"optimizer.safetensors", "trainer.json", "recent.parquet"}

@@ -86,12 +86,9 @@ def run_labels(runs: Sequence[Path]) -> dict[str, str]:
     return labels
 
 
-_USUAL_KS = ("8", "16")
-
-
 def chosen_ks(pass_at_k: Mapping[str, Any], ks: Sequence[int] | None = None) -> list[str]:
     """The k to show: those asked for, else 8 and 16 if they are there, else the largest."""
-    wanted = _USUAL_KS if ks is None else [str(k) for k in ks]
+    wanted = ("8", "16") if ks is None else [str(k) for k in ks]
     return [k for k in wanted if k in pass_at_k] or [max(pass_at_k, key=int)]
 
 
@@ -225,7 +222,18 @@ _BY_NAME = {"eta_": "Weight of", "penalty_": "Penalty", "anchor_": "Anchor"}
 
 def log_titles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Title and unit of what a log's columns are drawn as, in the order of the page."""
-    return {**_TRAINING, **_others(names)}
+    found = dict(_TRAINING)
+    for name in names:
+        for start, title in _BY_NAME.items():
+            if name.startswith(start):
+                found[name] = (f"{title} {name.removeprefix(start).replace('_', ' ')}", "")
+        if name.startswith("eval/") and not name.endswith(("_lo", "_hi")):
+            set_name, of_a_set, metric = name.removeprefix("eval/").rpartition("/")
+            if of_a_set and (known := _measured(metric)) is not None:  # eval/seconds_* is of all
+                found[name] = (f"{known[0]}, {set_label(set_name)}", known[1])
+        if name.startswith("outcome_") and name not in ("outcome_correct", "outcome_wrong"):
+            found[name] = (f"Answers: {name.removeprefix('outcome_').replace('_', ' ')}", "%")
+    return found
 
 
 LOG_PARTS = ("Outcome", "Diversity", "Optimiser", "Store", "System")
@@ -248,22 +256,6 @@ def log_part(name: str) -> str:
     """
     metric = name.rpartition("/")[2]
     return next((part for part, starts in _PARTS.items() if metric.startswith(starts)), "Outcome")
-
-
-def _others(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    found = {}
-    for name in names:
-        for start, title in _BY_NAME.items():
-            if name.startswith(start):
-                found[name] = (f"{title} {name.removeprefix(start).replace('_', ' ')}", "")
-        if name.startswith("eval/") and not name.endswith(("_lo", "_hi")):
-            set_name, of_a_set, metric = name.removeprefix("eval/").rpartition("/")
-            if of_a_set and (known := _measured(metric)) is not None:  # eval/seconds_* is of all
-                found[name] = (f"{known[0]}, {set_label(set_name)}", known[1])
-        if name.startswith("outcome_") and name not in ("outcome_correct", "outcome_wrong"):
-            title = f"Answers: {name.removeprefix('outcome_').replace('_', ' ')}"
-            found[name] = (title, "%")
-    return found
 
 
 def _measured(metric: str) -> tuple[str, str] | None:
@@ -291,7 +283,6 @@ _CROSSED = (
 )
 _PENTAGON = "M0,-1.2L1.141,-0.371L0.705,0.971L-0.705,0.971L-1.141,-0.371Z"
 _HEXAGON = "M0,-1.2L1.039,-0.6L1.039,0.6L0,1.2L-1.039,0.6L-1.039,-0.6Z"
-_FEW = 5
 
 
 class Look(NamedTuple):
@@ -308,7 +299,7 @@ class Look(NamedTuple):
 
 def band_opacity(models: int) -> float:
     """Opacity of the bands of this many models: many would pile up."""
-    return 0.12 if models <= _FEW else 0.06
+    return 0.12 if models <= 5 else 0.06
 
 
 _FIXED: Mapping[str, Look] = MappingProxyType(
@@ -333,7 +324,6 @@ _SPARE = (
     Look("#44AA99", _PENTAGON),
     Look("#AA4466", _HEXAGON),
 )
-_GOLDEN = 0.6180339887498949
 _FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#44BB99", "#FFAABB", "#99DDFF", "#BBCC33", "#AAAA00")
 _OTHER = "#DDDDDD"
 MOST_STYLES = len(_FILLS)
@@ -353,7 +343,8 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
 def _further() -> Iterator[Look]:
     """Any number of looks, no colour twice: hues a golden section apart, shapes in turn."""
     for i in itertools.count():
-        red, green, blue = colorsys.hls_to_rgb((0.1 + i * _GOLDEN) % 1, (0.34, 0.46)[i % 2], 0.55)
+        hue = (0.1 + i * 0.6180339887498949) % 1
+        red, green, blue = colorsys.hls_to_rgb(hue, (0.34, 0.46)[i % 2], 0.55)
         colour = "#" + "".join(f"{round(255 * part):02X}" for part in (red, green, blue))
         yield Look(colour, _SPARE[i % len(_SPARE)].shape)
 

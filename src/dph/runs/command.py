@@ -147,8 +147,8 @@ def recipe_of_command(
         "model": {"path": asked.model},
         "data": deepcopy(dict(asked.data)),
     }
-    for override in map(read_override, overrides):
-        put(table, override)
+    for key, value in map(read_override, overrides):
+        put(table, key, value)
     spell_out_sets(table)
     start_paths_at(table, Path.cwd())
     place_own_code(table, beside=Path.cwd(), overridden=False)

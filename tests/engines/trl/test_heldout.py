@@ -165,7 +165,7 @@ def test_a_model_that_our_sampler_refuses_is_sampled_by_the_trainer(tmp_path, mo
 def test_the_directory_is_a_run_for_report_and_compare(followed):
     _, directory = followed
     run = directory / "run"
-    assert compared_runs([run]).runs == (run / "base", run)
+    assert compared_runs([run])[0] == [run / "base", run]
     assert any(row.metric == "pass_at_16" and row.difference for row in compare(run / "base", run))
     page = report(run, out=directory / "report.html")
     assert page.stat().st_size > 100_000

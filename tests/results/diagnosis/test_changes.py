@@ -6,14 +6,12 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.results.diagnosis.changes import (
-    QUESTIONS,
     Change,
     adjusted_p_values,
     could_be_lost,
     fallen,
     list_level,
     problem_changes,
-    question_level,
     smallest_rates,
     wilson,
 )
@@ -190,10 +188,6 @@ def test_wilsons_limits_are_the_shares_that_a_score_test_just_does_not_refuse(co
     for limit in wilson(count, of):
         if 0 < limit < 1:
             assert abs(count / of - limit) == pytest.approx(z * np.sqrt(limit * (1 - limit) / of))
-
-
-def test_the_questions_share_the_whole():
-    assert QUESTIONS * question_level(0.05) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("seed", range(10))

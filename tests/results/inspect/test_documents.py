@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -30,13 +31,13 @@ def entries(path):
 def test_there_is_a_log_a_set_and_one_of_its_greedy_answers(run, tmp_path):
     logs, notes = write_inspect_logs(run, tmp_path / "logs")
     assert notes == []
-    assert [(log.path.name, log.answers) for log in logs] == [
+    assert [(Path(log["log"]).name, log["answers"]) for log in logs] == [
         ("in_domain.eval", 8 * 4),
         ("in_domain-greedy.eval", 4),
         ("cross_domain.eval", 8 * 2),
         ("cross_domain-greedy.eval", 2),
     ]
-    assert sum(log.answers for log in logs) == read_samples(run / "samples.parquet").num_rows
+    assert sum(log["answers"] for log in logs) == read_samples(run / "samples.parquet").num_rows
 
 
 def test_every_answer_is_a_sample_with_its_verdict_and_scores_are_the_evaluations(run, tmp_path):

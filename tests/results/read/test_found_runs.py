@@ -52,18 +52,17 @@ def test_what_holds_no_run_is_refused(tmp_path, runs):
 
 def test_runs_are_compared_with_what_they_began_with_or_the_run_that_is_named_first(runs):
     base, dph_f, grpo = runs / "base", runs / "dph_f", runs / "grpo"
-    assert compared_runs([runs]).runs == (base, dph_f, grpo)
-    assert compared_runs([grpo]).runs == (base, grpo)
-    assert compared_runs([runs, base]).runs == (base, dph_f, grpo)
-    assert compared_runs([grpo, dph_f]).runs == (grpo, dph_f)
-    assert compared_runs([base, runs]).runs == (base, dph_f, grpo)
+    assert compared_runs([runs])[0] == [base, dph_f, grpo]
+    assert compared_runs([grpo])[0] == [base, grpo]
+    assert compared_runs([runs, base])[0] == [base, dph_f, grpo]
+    assert compared_runs([grpo, dph_f])[0] == [grpo, dph_f]
+    assert compared_runs([base, runs])[0] == [base, dph_f, grpo]
 
 
 def test_a_run_of_a_directory_that_was_not_evaluated_is_left_out_with_a_note(runs):
     (runs / "dph_f" / "samples.parquet").unlink()
-    found = compared_runs([runs])
-    assert found.runs == (runs / "base", runs / "grpo")
-    assert found.notes == (f"{runs / 'dph_f'}: not evaluated",)
+    notes = [f"{runs / 'dph_f'}: not evaluated"]
+    assert compared_runs([runs]) == ([runs / "base", runs / "grpo"], notes)
     (runs / "grpo" / "samples.parquet").unlink()
     with pytest.raises(DataError, match=r"no run was evaluated: .*grpo: not evaluated"):
         compared_runs([runs])
@@ -71,9 +70,9 @@ def test_a_run_of_a_directory_that_was_not_evaluated_is_left_out_with_a_note(run
 
 def test_a_run_without_a_base_stands_alone_with_a_note(runs):
     (runs / "base" / "evaluation.json").unlink()
-    found = compared_runs([runs / "grpo"])
-    assert found.runs == (runs / "grpo",)
-    assert "no evaluation of the initial policy" in found.notes[0]
+    found, (note,) = compared_runs([runs / "grpo"])
+    assert found == [runs / "grpo"]
+    assert "no evaluation of the initial policy" in note
 
 
 def test_runs_of_different_initial_policies_ask_for_a_baseline(tmp_path):
@@ -83,7 +82,7 @@ def test_runs_of_different_initial_policies_ask_for_a_baseline(tmp_path):
     write_samples(samples, table, digest="of another model")
     with pytest.raises(DataError, match=rf"policies, {first}/base, {second}/base: name the run"):
         compared_runs([first, second])
-    assert compared_runs([first / "base", first, second]).runs[0] == first / "base"
+    assert compared_runs([first / "base", first, second])[0][0] == first / "base"
 
 
 def test_a_recipe_that_is_not_valid_is_named_with_its_file_or_left_out(runs):

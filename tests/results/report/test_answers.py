@@ -2,7 +2,7 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem
-from dph.results.report.answers import Limits, NumberedTexts, PackedSet, excerpts, packed
+from dph.results.report.answers import Limits, PackedSet, excerpts, packed
 from report_runs import unpacked
 
 
@@ -31,8 +31,8 @@ def packed_set(rows=None, *, limits=None, tokens=None, changes=None, problems=2)
         problems={"p0": Problem(problem_id="p0", prompt="one?", answer={"gold": "x"})},
         groups={"r0": dict.fromkeys(ids, rows or ROWS)},
         changes=changes or {},
-        outcomes=NumberedTexts(list(Outcome)),
-        styles=NumberedTexts(),
+        outcomes={name: number for number, name in enumerate(Outcome)},
+        styles={},
         tokens=tokens or {},
         limits=limits or Limits(),
     )

@@ -31,26 +31,26 @@ def rows(steps):
 
 def test_a_run_whose_lock_is_held_runs_and_its_latest_steps_say_how_long(tmp_path, recipe):
     with only_writer(tmp_path):
-        (one,) = training_progress(tmp_path, recipe, rows(4))
-    assert (one.step, one.steps, one.state) == (4, 10, "running")
-    assert one.seconds_left == pytest.approx(6 * 2.0)
+        one = training_progress(tmp_path, recipe, rows(4))
+    assert (one["step"], one["steps"], one["state"]) == (4, 10, "running")
+    assert one["seconds_left"] == pytest.approx(6 * 2.0)
 
 
 def test_without_the_lock_it_is_stopped_failed_or_finished_and_nothing_without_steps(
     tmp_path, recipe
 ):
     def state(steps):
-        (one,) = training_progress(tmp_path, recipe, rows(steps), locks=())
-        assert one.seconds_left is None
-        return one.state
+        one = training_progress(tmp_path, recipe, rows(steps))
+        assert one["seconds_left"] is None
+        return one["state"]
 
     assert state(4) == "stopped"
     assert state(10) == "finished"
     (tmp_path / "failed_batch_step_000005.json").touch()
     assert state(4) == "failed"
     assert state(6) == "stopped"  # it was started again, and got beyond
-    assert training_progress(tmp_path, recipe, [], locks=()) == []
-    assert training_progress(tmp_path, None, rows(4), locks=()) == []
+    assert training_progress(tmp_path, recipe, []) is None
+    assert training_progress(tmp_path, None, rows(4)) is None
 
 
 ANSWER, CALL = Turn("", "a"), Turn("", "CALL look()")
@@ -85,15 +85,15 @@ def run(path, rows=ROWS):
 
 def test_pass_at_k_grows_with_the_turns_that_count_and_calls_are_counted_by_tool():
     [facts] = turn_facts([run("shelf:Shelf")])
-    assert (facts.label, facts.set_name, facts.k) == ("grpo", "dev", 2)
-    assert [(r.turns, r.share, r.right) for r in facts.turns] == [
+    assert (facts["label"], facts["set_name"], facts["k"]) == ("grpo", "dev", 2)
+    assert [(r["turns"], r["share"], r["right"]) for r in facts["turns"]] == [
         (1, 0.25, 0.0),
         (2, 0.5, 1.0),
         (3, 0.25, 1.0),
     ]
     # Pass@2 of two samples is whether one of them is right: none, then both problems.
-    assert [r.within for r in facts.turns] == [0.0, 1.0, 1.0]
-    told = [(r.tool, r.calls, pytest.approx(r.failed)) for r in facts.tools]
+    assert [r["within"] for r in facts["turns"]] == [0.0, 1.0, 1.0]
+    told = [(r["tool"], r["calls"], pytest.approx(r["failed"])) for r in facts["tools"]]
     assert told == [("error", 0.25, 1.0), ("look", 0.75, 1 / 3)]
 
 

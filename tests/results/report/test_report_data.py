@@ -72,10 +72,10 @@ def test_the_table_is_that_of_evaluation_json_and_shows_first_try_reach_and_loss
 
 def test_every_run_has_a_verdict_and_the_one_that_lost_problems_comes_first(report):
     lines = verdict_lines(report)
-    assert [line.label for line in lines] == ["GRPO", "DPH-F"]
-    assert lines[0].parts[-1].text == "1 problem lost"
-    assert lines[0].parts[-1].lost == {"in_domain": 1}
-    assert "cannot be distinguished from Base model" in lines[1].parts[0].text
+    assert [line["label"] for line in lines] == ["GRPO", "DPH-F"]
+    assert lines[0]["parts"][-1].text == "1 problem lost"
+    assert lines[0]["parts"][-1].lost == {"in_domain": 1}
+    assert "cannot be distinguished from Base model" in lines[1]["parts"][0].text
 
 
 def test_no_run_is_compared_with_itself_and_its_curves_are_shown(tmp_path):
@@ -125,7 +125,7 @@ def test_seeds_of_several_base_models_are_compared_each_with_its_own(tmp_path):
 
 
 def verdict_texts(report):
-    return {line.label: [part.text for part in line.parts] for line in verdict_lines(report)}
+    return {of["label"]: [part.text for part in of["parts"]] for of in verdict_lines(report)}
 
 
 def test_a_chart_draws_no_metric_that_is_always_zero_or_not_there(report):
@@ -270,7 +270,7 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path, caplog):
     low, high = mean_over_seeds(values).interval((0, 1))
     assert (over.low, over.high) == pytest.approx((low, high))
     assert cells["run/seed"]["g1"].value == "0, 1, 2"
-    assert {line.key for line in verdict_lines(report)} == {"g0", "g1"}
+    assert {line["key"] for line in verdict_lines(report)} == {"g0", "g1"}
     assert len({run.look.colour for run in report.runs}) > 4  # runs of a method are told apart
 
 

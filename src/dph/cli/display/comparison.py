@@ -14,7 +14,6 @@ from dph.results.charts.text_table import count, one_line, percent, points
 from dph.results.diagnosis.changes import Change, ProblemChange
 from dph.results.diagnosis.run_diagnosis import Diagnosis
 from dph.results.diagnosis.set_diagnosis import SetDiagnosis, set_sentences
-from dph.results.diagnosis.styles import PARTS
 from dph.results.vocabulary import set_label
 from dph.runs.evaluate.comparison import BASE, MODEL, ComparisonRow, RewardsSummary
 from dph.runs.evaluate.evaluated_runs import RunOnSet
@@ -49,10 +48,16 @@ def passk_table(
     summary: RewardsSummary, source: Path, against: Path | None, retention_k: int
 ) -> "Table":
     others = () if against is None else (against.name, "difference", "all k together", PEER)
-    rows = [
-        [mine.metric.replace("pass_at_", "pass@"), *_cells(mine, other, summary)]
-        for mine, other in _pairs(summary)
-    ]
+    rows = []
+    for mine, other in _pairs(summary):
+        both = [row for row in (mine, other) if row is not None]
+        cells = [percent(row.value, [row.lo, row.hi]) for row in both]
+        if (apart := mine.difference) is not None:
+            cells.append(points(apart.mean, [apart.lo, apart.hi]))
+        for band in (summary.band, summary.peer):
+            if band is not None and mine.k is not None:
+                cells.append(points(0.0, band.bounds[mine.k]).partition(" ")[2])
+        rows.append([mine.metric.replace("pass_at_", "pass@"), *cells])
     if (kept := summary.retention) is not None:
         rows.append(["keep", percent(kept.keep), percent(kept.keep_null)])
         rows.append(["explore", percent(kept.explore), percent(kept.explore_null)])
@@ -70,9 +75,7 @@ def _caption(summary: RewardsSummary, retention_k: int) -> str:
         "samples each; in per cent, with 95% intervals over problems"
     ]
     if any(row.exact for row in summary.rows):
-        lines.append(
-            "an interval is exact where all problems have one value, else by the bootstrap"
-        )
+        lines += ["an interval is exact where all problems have one value, else by the bootstrap"]
     if summary.left_out:
         lines.append(f"{len(summary.left_out)} problem(s) left out: their gold cannot be graded")
     if (kept := summary.retention) and kept.keep_null is None and kept.explore_null is None:
@@ -91,29 +94,12 @@ def _pairs(summary: RewardsSummary) -> list[tuple[ComparisonRow, ComparisonRow |
     return [(row, others.get(row.metric)) for row in summary.rows if row.run == MODEL]
 
 
-def _cells(mine: ComparisonRow, other: ComparisonRow | None, summary: RewardsSummary) -> list[str]:
-    cells = [percent(row.value, [row.lo, row.hi]) for row in (mine, other) if row is not None]
-    if (apart := mine.difference) is not None:
-        cells.append(points(apart.mean, [apart.lo, apart.hi]))
-    for band in (summary.band, summary.peer):
-        if band is not None and mine.k is not None:
-            cells.append(points(0.0, band.bounds[mine.k]).partition(" ")[2])
-    return cells
-
-
 def _metric(mine: ComparisonRow, other: ComparisonRow | None) -> dict[str, Any]:
-    found, *others = (
-        dict[str, Any](
-            value=row.value,
-            ci95=[row.lo, row.hi],
-            interval="exact" if row.exact else "bootstrap",
-        )
-        for row in (mine, other)
-        if row is not None
-    )
-    if others and (apart := mine.difference) is not None:
+    interval = "exact" if mine.exact else "bootstrap"
+    found = {"value": mine.value, "ci95": [mine.lo, mine.hi], "interval": interval}
+    if other is not None and (apart := mine.difference) is not None:
         difference = {"mean": apart.mean, "ci95": [apart.lo, apart.hi]}
-        found |= {"against": others[0], "difference": difference}
+        found |= {"against": _metric(other, None), "difference": difference}
     return found
 
 
@@ -169,17 +155,12 @@ def comparison_text(
     """For people: metrics with differences, then styles, keep and explore, then problems."""
     named = [replace(row, run=labels[row.run]) for row in rows]
     tables = [differences_table(named), _sets_table(labels, on_sets)]
-    changed = [
-        [
-            set_label(on_set.set_name),
-            labels[on_set.run],
-            one.problem_id,
-            f"{one.correct}/{one.samples}",
-            f"{one.baseline_correct}/{one.baseline_samples}",
-        ]
-        for on_set in on_sets
-        for one in on_set.changed
-    ]
+    changed = []
+    for on_set in on_sets:
+        where = [set_label(on_set.set_name), labels[on_set.run]]
+        for one in on_set.changed:
+            before = f"{one.baseline_correct}/{one.baseline_samples}"
+            changed.append([*where, one.problem_id, f"{one.correct}/{one.samples}", before])
     if changed:
         titles = ["set", "run", "problem", "correct", "before"]
         tables.append(table_of("the problems that changed most", titles, changed))
@@ -211,13 +192,6 @@ def _sets_table(labels: Mapping[str, str], on_sets: Sequence[RunOnSet]) -> "Tabl
     )
 
 
-_PART_TITLES = {
-    "total": "change",
-    "styles_died": "styles that died",
-    "certainty": "certainty in the others",
-    "moved": "moved between them",
-}
-_FEATURES = 5
 _SENTENCE = 400
 
 
@@ -237,8 +211,16 @@ def diagnosis_text(found: Diagnosis, *, most: int, width: int | None = None) -> 
         for name, ids in found.left_out.items()
     ]
     notes = [one_line(note, widest=_SENTENCE) for note in (*left_out, *found.notes)]
-    closing = [wrapped(line, width) for line in (*notes, *_level_notes(found))]
-    return "\n\n".join([*blocks, "\n".join(closing)])
+    levels = found.levels
+    closing = [
+        *notes,
+        "Two draws of one model differ in any of these lists with a chance of at most "
+        f"{found.fdr:g}.",
+        f"Levels of the lists: {levels.lost:.2g} (lost), {levels.gained:.2g} (gained), "
+        f"{levels.styles:.2g} (styles), {levels.totals:.2g} (totals) and {levels.features:.2g} "
+        "(features).",
+    ]
+    return "\n\n".join([*blocks, "\n".join(wrapped(line, width) for line in closing)])
 
 
 def _set_blocks(name: str, found: SetDiagnosis, most: int, width: int | None) -> list[str]:
@@ -263,48 +245,47 @@ def _counts_table(found: SetDiagnosis) -> "Table":
         *(f"{one.observed} ({one.lo} to {one.hi})" for one in found.totals.values()),
     ]
     titles = ["problems", *(change.value for change in Change), "right answers"]
-    return _table(
-        "in brackets: 95% range of two draws of one model",
-        [*titles, "solved by the base model alone", "by the run alone"],
-        [cells],
-    )
+    titles += ["solved by the base model alone", "by the run alone"]
+    return _table("in brackets: 95% range of two draws of one model", titles, [cells])
 
 
 def _styles_table(found: SetDiagnosis) -> "Table":
-    return _table(
-        "in per cent; right: of the answers in that style",
-        ["style", "baseline", "run", "right, baseline", "right, run", ""],
-        (
-            [
-                "no style" if one.style is None else one.style,
-                *map(percent, (one.baseline_share, one.share, one.baseline_correct, one.correct)),
-                "died" if one.died else "",
-            ]
-            for one in found.styles
-        ),
-    )
+    rows = []
+    for one in found.styles:
+        shares = (one.baseline_share, one.share, one.baseline_correct, one.correct)
+        style, died = "no style" if one.style is None else one.style, "died" if one.died else ""
+        rows.append([style, *map(percent, shares), died])
+    titles = ["style", "baseline", "run", "right, baseline", "right, run", ""]
+    return _table("in per cent; right: of the answers in that style", titles, rows)
 
 
 def _pass_at_k_table(found: SetDiagnosis) -> "Table":
+    parts = {"total": "change", "styles_died": "styles that died"}
+    parts |= {"certainty": "certainty in the others", "moved": "moved between them"}
     rows = []
     for k, one in found.pass_at_k.items():
-        cells = (points(d.mean, [d.lo, d.hi]) for d in (one.parts[part] for part in PARTS))
+        cells = (points(d.mean, [d.lo, d.hi]) for d in map(one.parts.__getitem__, parts))
         rows.append([f"pass@{k}", percent(one.baseline), percent(one.run), *cells])
         if one.of_lost is not None:
-            of_lost = (f"{100 * one.of_lost[part]:+.1f}" for part in PARTS)
+            of_lost = (f"{100 * one.of_lost[part]:+.1f}" for part in parts)
             rows.append(["  the lost problems alone", "", "", *of_lost])
-    return _table(
-        "changes in points with 95% intervals; the parts add up to the change",
-        ["", "baseline", "run", *(_PART_TITLES[part] for part in PARTS)],
-        rows,
-    )
+    caption = "changes in points with 95% intervals; the parts add up to the change"
+    return _table(caption, ["", "baseline", "run", *parts.values()], rows)
 
 
 def _problem_tables(found: SetDiagnosis, most: int) -> Iterator["Table"]:
     for change in (Change.LOST, Change.GAINED):
         named = sorted(found.of(change), key=lambda one: min(one.p_lost, one.p_gained))
-        if named and most:
-            yield _problems_table(change, named, most)
+        rows = []
+        for one in named[:most]:
+            lost, apart = change is Change.LOST, one.difference
+            levels = (one.p_lost, one.q_lost) if lost else (one.p_gained, one.q_gained)
+            difference = points(apart.mean, [apart.lo, apart.hi])
+            rows.append([*_counts(one), difference, *(f"{level:.1g}" for level in levels)])
+        if rows:
+            caption = f"{change.value}: {len(rows)} of {len(named)}"
+            titles = ["problem", "baseline", "run", "difference", "p", "adjusted"]
+            yield _table(caption, titles, rows)
     if found.solved_before_alone and most:
         shown = found.solved_before_alone[:most]
         yield _table(
@@ -312,21 +293,6 @@ def _problem_tables(found: SetDiagnosis, most: int) -> Iterator["Table"]:
             ["problem", "baseline", "run", ""],
             ([*_counts(one), one.change.value] for one in shown),
         )
-
-
-def _problems_table(change: Change, named: Sequence[ProblemChange], most: int) -> "Table":
-    rows = []
-    for one in named[:most]:
-        lost = change is Change.LOST
-        levels = (one.p_lost, one.q_lost) if lost else (one.p_gained, one.q_gained)
-        apart = one.difference
-        difference = points(apart.mean, [apart.lo, apart.hi])
-        rows.append([*_counts(one), difference, *(f"{level:.1g}" for level in levels)])
-    return _table(
-        f"{change.value}: {len(rows)} of {len(named)}",
-        ["problem", "baseline", "run", "difference", "p", "adjusted"],
-        rows,
-    )
 
 
 def _counts(one: ProblemChange) -> tuple[str, str, str]:
@@ -346,7 +312,7 @@ def _features_table(found: SetDiagnosis) -> "Table":
             "named" if row.named else "",
         ]
         for i, row in enumerate(found.features)
-        if row.named or i < _FEATURES
+        if row.named or i < 5
     ]
     return _table(
         f"features of the lost, among the {found.candidates} problems that could be lost: "
@@ -359,14 +325,3 @@ def _features_table(found: SetDiagnosis) -> "Table":
 def _table(caption: str, titles: Sequence[str], rows: Iterable[Iterable[str]]) -> "Table":
     """A table; names of problems, styles and features are others' text: no commands."""
     return table_of(caption, titles, (map(one_line, row) for row in rows))
-
-
-def _level_notes(found: Diagnosis) -> tuple[str, str]:
-    levels = found.levels
-    return (
-        "Two draws of one model differ in any of these lists with a chance of at most "
-        f"{found.fdr:g}.",
-        f"Levels of the lists: {levels.lost:.2g} (lost), {levels.gained:.2g} (gained), "
-        f"{levels.styles:.2g} (styles), {levels.totals:.2g} (totals) and {levels.features:.2g} "
-        "(features).",
-    )

@@ -159,17 +159,14 @@ def parts(package: str = PACKAGE, *, cuda: bool = False) -> list[InstalledPart]:
         lacks = "there is no CUDA device" if name in _ON_CUDA and not cuda else ""
         if name not in (OWN, *extras):
             lacks = f"{PACKAGE} as installed has no extra {name!r}: reinstall it"
-        found.append(InstalledPart(name=name, needs=tuple(_needs(asked, name)), lacks=lacks))
+        needs = []
+        for one in asked:
+            plain = one.marker is None or one.marker.evaluate({"extra": ""})
+            of_extra = not plain and one.marker and one.marker.evaluate({"extra": name})
+            if plain if name == OWN else of_extra:
+                needs.append(Installed(requirement=one, version=_version(one.name)))
+        found.append(InstalledPart(name=name, needs=tuple(needs), lacks=lacks))
     return found
-
-
-def _needs(asked: list[Requirement], part: str) -> Iterator[Installed]:
-    for one in asked:
-        marker = one.marker
-        plain = marker is None or marker.evaluate({"extra": ""})
-        wanted = plain if part == OWN else not plain and marker and marker.evaluate({"extra": part})
-        if wanted:
-            yield Installed(requirement=one, version=_version(one.name))
 
 
 def _version(name: str) -> str | None:

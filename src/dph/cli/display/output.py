@@ -34,11 +34,6 @@ def quiet_libraries() -> None:
     logging.disable_progress_bar()
 
 
-_WIDEST = 400
-_NARROWEST = 20
-"""Columns below which nothing is narrowed further."""
-
-
 def json_text(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
@@ -58,9 +53,8 @@ def wrapped(text: str, width: int | None, *, indent: str = "") -> str:
     whole = f"{indent}{text}"
     if width is None or len(whole) <= width:
         return whole
-    width = max(width, _NARROWEST)
     wrapper = textwrap.TextWrapper(
-        width,
+        max(width, 20),  # below it nothing is narrowed
         initial_indent=indent,
         subsequent_indent=indent,
         break_on_hyphens=False,
@@ -121,7 +115,7 @@ def _as_lists(table: "Table", width: int) -> str:
     return "\n\n".join("\n".join(filter(None, lines)) for lines in lists)
 
 
-def plain_text(*parts: "RenderableType", width: int = _WIDEST) -> str:
+def plain_text(*parts: "RenderableType", width: int = 400) -> str:
     """Texts and tables as a file has them: without colours and blanks at ends of lines."""
     from rich.console import Console
 

@@ -35,9 +35,6 @@ from dph.tasks.problems import prompt_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_LESS = "-FRX"
-"""Of less: end at once if it fits the screen, colours as they are, leave the text on the screen."""
-
 
 def show_text(text: str, *, height: int, pager: bool = True) -> None:
     """Print ``text``, through a pager where it is longer than a screen of ``height`` lines.
@@ -57,7 +54,8 @@ def show_text(text: str, *, height: int, pager: bool = True) -> None:
 def pager_command() -> list[str] | None:
     """The words of ``$PAGER``, or ``less``; None for an empty one, ``cat`` and unknown commands.
 
-    less always has ``-FRX``, whatever else it is given.
+    less always has ``-FRX``, whatever else it is given: it ends at once if the text fits the
+    screen, leaves colours unchanged, and leaves the text on the screen.
     """
     try:
         words = shlex.split(os.environ.get("PAGER", "less"))
@@ -65,7 +63,7 @@ def pager_command() -> list[str] | None:
         return None
     if not words or words == ["cat"]:
         return None
-    return [*words, _LESS] if Path(words[0]).name == "less" else words
+    return [*words, "-FRX"] if Path(words[0]).name == "less" else words
 
 
 def _paged(text: str, command: list[str]) -> bool:
@@ -89,7 +87,6 @@ def _paged(text: str, command: list[str]) -> bool:
 
 _PROMPT, _ANSWER, _REASON = 1500, 600, 200
 """Characters of each that are shown unless all of them are asked for."""
-_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +184,7 @@ def print_shown(shown: ShownProblems, *, pager: bool = True) -> None:
 
     parts = _parts(shown)
     if not sys.stdout.isatty():
-        sys.stdout.write(plain_text(*parts, width=_WIDTH) + "\n")
+        sys.stdout.write(plain_text(*parts, width=100) + "\n")
         return
     console = Console(highlight=False, markup=False, emoji=False)
     with console.capture() as captured:
@@ -206,36 +203,28 @@ def _parts(shown: ShownProblems) -> "list[RenderableType]":
         Text(f"{shown.choice.text}: {len(shown.problems)} of {shown.of} problems shown")
     ]
     for problem in shown.problems:
+        named = zip(labels, problem.scores, strict=True)
+        said = []
+        for label, of in [("base", problem.base), *named] if problem.base else named:
+            right = f"{'?' if of.correct is None else of.correct}/{of.samples}"
+            said.append(f"{label} {right if of.samples else 'not evaluated'}")
         parts += [
             Rule(Text(visible(f"{problem.set_name} / {problem.problem_id}"), style="bold")),
-            Text(_scores(problem, labels)),
-            *_problem_texts(problem, shown.choice),
-            *_answers(shown.answers_of(problem), labels, shown.choice),
+            Text(f"correct: {', '.join(said)}"),
         ]
+        if (known := problem.problem) is None:
+            text = "prompt and gold are unknown: no file of problems is here"
+            parts.append(Text(text, style="dim"))
+        else:
+            prompt = shown.choice.cut(prompt_text(known), _PROMPT)
+            parts += [Text("prompt", style="dim"), Text(prompt)]
+            for name, value in known.answer.items():
+                told = shown.choice.cut(str(value), _PROMPT)
+                parts.append(Text.assemble((f"{visible(name)}: ", "dim"), told))
+        parts += _answers(shown.answers_of(problem), labels, shown.choice)
         if left := len(problem.answers) - len(shown.answers_of(problem)):
             parts.append(Text(f"and {left} more different answers (--answers)", style="dim"))
     return parts
-
-
-def _scores(problem: ShownProblem, labels: Sequence[str]) -> str:
-    scores = [("base", problem.base)] if problem.base is not None else []
-    said = []
-    for label, score in (*scores, *zip(labels, problem.scores, strict=True)):
-        right = "?" if score.correct is None else score.correct
-        said.append(f"{label} {f'{right}/{score.samples}' if score.samples else 'not evaluated'}")
-    return f"correct: {', '.join(said)}"
-
-
-def _problem_texts(problem: ShownProblem, choice: ProblemChoice) -> "list[RenderableType]":
-    from rich.text import Text
-
-    if problem.problem is None:
-        return [Text("prompt and gold are unknown: no file of problems is here", style="dim")]
-    prompt = choice.cut(prompt_text(problem.problem), _PROMPT)
-    texts: list[RenderableType] = [Text("prompt", style="dim"), Text(prompt)]
-    for name, value in problem.problem.answer.items():
-        texts.append(Text.assemble((f"{visible(name)}: ", "dim"), choice.cut(str(value), _PROMPT)))
-    return texts
 
 
 def _answers(
@@ -293,10 +282,10 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice) -> ShownProblem
 def drawn_problems(run: Path, step: int | None, choice: ProblemChoice) -> ShownProblems:
     """The problems that fit ``choice`` of a run's pool or a step, with the answers to them."""
     results = RunResults(run)
-    drawn = results.pool_answers() if step is None else results.step_answers(step)
-    tables, keys = [drawn.table], _fitting([drawn.table], choice)
+    table, problems = results.pool_answers() if step is None else results.step_answers(step)
+    keys = _fitting([table], choice)
     some = keys[: choice.limit]
-    shown = shown_problems(some, tables, drawn.problems, base={}, outcome=choice.outcome)
+    shown = shown_problems(some, [table], problems, base={}, outcome=choice.outcome)
     return ShownProblems(runs=[run], problems=shown, of=len(keys), choice=choice)
 
 

@@ -32,10 +32,7 @@ PERCENT = ".2~%"
 LINE = 1.75
 INK, FAINT = "#222222", "#6B6B6B"
 WIDTH, HEIGHT = 390, 250
-_TITLE, _DETAIL = 52, 66
-"""Letters of a line of a panel's title, and of the line below it."""
-_SOLID, _DASHED = [1, 0], [5, 3]
-_LINED = {"symbolStrokeWidth": 1.6, "symbolSize": 400}
+_SOLID = [1, 0]
 
 
 def run_channels(looks: Looks, colours: Sequence[str] = ()) -> dict[str, Spec]:
@@ -107,7 +104,7 @@ def curves(
 
 def panel(title: str, detail: str, layer: Sequence[Spec], **more: Any) -> Spec:
     """A panel with its finding in bold and, below it, what is drawn."""
-    heading = {"text": wrap(title, _TITLE), "subtitle": wrap(detail, _DETAIL)}
+    heading = {"text": wrap(title, width=52), "subtitle": wrap(detail, width=66)}
     return {"title": heading, "width": WIDTH, "height": HEIGHT, "layer": list(layer), **more}
 
 
@@ -212,12 +209,14 @@ def training_panel(
     return panel(title, detail, **drawn)
 
 
-Progress = Mapping[str, Mapping[int, Mapping[str, Any]]]
-"""By run, the summary of a set at each step that was measured, rising."""
-
-
-def progress_panel(title: str, detail: str, runs: Progress, metric: str, looks: Looks) -> Spec:
-    """The metric over the steps, a line a run; step 0 is the initial policy."""
+def progress_panel(
+    title: str,
+    detail: str,
+    runs: Mapping[str, Mapping[int, Mapping[str, Any]]],
+    metric: str,
+    looks: Looks,
+) -> Spec:
+    """The metric over the steps, rising, a line a run; step 0 is the initial policy."""
     lines: dict[str, list[Point]] = {
         name: [
             (step, value, interval_of(of, metric))
@@ -230,10 +229,6 @@ def progress_panel(title: str, detail: str, runs: Progress, metric: str, looks: 
     return panel(title, detail, **_lines(lines, looks, over(STEP_AXIS), y))
 
 
-_LABELLED_SHARE = 0.08
-"""A segment narrower than this has no room for its number."""
-_BAR, _ROW = 38, 44
-"""Pixels of a model's bar and of its row of dots, with the space between them."""
 _NAMES = {"domain": False, "ticks": False, "grid": False, "labelPadding": 7}
 _DOT = {"type": "point", "filled": True, "size": 56, "opacity": 1}
 
@@ -255,7 +250,7 @@ def shares_panel(title: str, detail: str, models: Models, colours: Mapping[str, 
                 "style": style,
                 "rank": rank,
                 "share": share,
-                "text": f"{100 * share:.0f}" if share >= _LABELLED_SHARE else "",
+                "text": f"{100 * share:.0f}" if share >= 0.08 else "",  # narrower: no room
             }
             for rank, (style, share) in enumerate(shares.items())
             if share
@@ -272,7 +267,7 @@ def shares_panel(title: str, detail: str, models: Models, colours: Mapping[str, 
     ends = [_effective(called[name], model) for name, model in models.items()]
     end, big = {"type": "text", "align": "left", "dx": 8}, {"fontSize": 13, "fontWeight": "bold"}
     above = -5 if any(row["interval"] for row in ends) else 0
-    at_end = {"x": {"value": "width"}, "y": bars["y"]}
+    middle, at_end = {**bars["x"], "bandPosition": 0.5}, {"x": {"value": "width"}, "y": bars["y"]}
     layers: list[Spec] = [
         {
             "mark": {"type": "bar", "stroke": "white", "strokeWidth": 0.8},
@@ -280,11 +275,7 @@ def shares_panel(title: str, detail: str, models: Models, colours: Mapping[str, 
         },
         {
             "mark": {"type": "text", "fontSize": 11, "color": INK},
-            "encoding": {
-                **bars,
-                "x": {**bars["x"], "bandPosition": 0.5},
-                "text": nominal("text"),
-            },
+            "encoding": {**bars, "x": middle, "text": nominal("text")},
         },
         {
             "data": {"values": ends},
@@ -297,7 +288,7 @@ def shares_panel(title: str, detail: str, models: Models, colours: Mapping[str, 
             "encoding": {**at_end, "text": nominal("interval")},
         },
     ]
-    return panel(title, detail, layers, data={"values": rows}, height={"step": _BAR})
+    return panel(title, detail, layers, data={"values": rows}, height={"step": 38})
 
 
 def _effective(name: str, model: Mapping[str, Any]) -> Spec:
@@ -343,13 +334,12 @@ def dots_panel(
         "yOffset": nominal("metric", sort=words),
         "color": nominal("model", scale=colour, legend=None),
     }
-    shapes = {"domain": words, "range": ["circle", "diamond"]}
-    shape = nominal("metric", scale=shapes)
+    shape = nominal("metric", scale={"domain": words, "range": ["circle", "diamond"]})
     layers: list[Spec] = [
         {"mark": "rule", "encoding": {**at, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}},
         {"mark": _DOT, "encoding": {**at, "x": x, "shape": shape}},
     ]
-    height = {"step": _ROW, "for": "position"}
+    height = {"step": 44, "for": "position"}
     return panel(title, detail, layers, data={"values": rows}, height=height)
 
 
@@ -360,7 +350,6 @@ def _ends(model: Mapping[str, Any], metric: str) -> Spec:
 
 Strengths = Mapping[str, Mapping[float, Mapping[str, Any]]]
 """By method, the summary of a set at each strength, rising."""
-_MOST_TICKS = 8
 
 
 def strengths_panel(
@@ -385,8 +374,9 @@ def strengths_panel(
         if (value := value_of(of, metric)) is not None
     ]
     runs = run_channels({called[name]: look for name, look in looks.items()})
-    dashes = {"domain": words, "range": [_SOLID, _DASHED]}
-    dash = nominal("metric", scale=dashes, legend=_LINED)
+    dashes = {"domain": words, "range": [_SOLID, [5, 3]]}
+    lined = {"symbolStrokeWidth": 1.6, "symbolSize": 400}
+    dash = nominal("metric", scale=dashes, legend=lined)
     at = {"x": _strength_axis(methods), "y": values(None, percent=True), "color": runs["color"]}
     layers: list[Spec] = [
         {"mark": "rule", "encoding": {**at, "y": quantity("lo", None), "y2": {"field": "hi"}}},
@@ -406,11 +396,6 @@ def strengths_panel(
 def _strength_axis(methods: Strengths) -> Spec:
     strengths = sorted({strength for points in methods.values() for strength in points})
     least = min((strength for strength in strengths if strength > 0), default=1.0)
-    straight = {"type": "symlog", "constant": least}
-    ticks = {"values": strengths} if len(strengths) <= _MOST_TICKS else {}
-    return quantity(
-        "x",
-        STRENGTH_AXIS,
-        scale={"type": "log"} if strengths[0] > 0 else straight,
-        axis={"grid": False, "format": "~g", **ticks},
-    )
+    scale = {"type": "log"} if strengths[0] > 0 else {"type": "symlog", "constant": least}
+    ticks = {"values": strengths} if len(strengths) <= 8 else {}
+    return quantity("x", STRENGTH_AXIS, scale=scale, axis={"grid": False, "format": "~g", **ticks})

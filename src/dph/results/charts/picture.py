@@ -107,9 +107,6 @@ def ordered_pdf(pdf: bytes) -> bytes:
 
 # The picture of a quickstart run.
 
-_HEADLINE = 100
-"""Letters in a line of the title above all panels."""
-
 
 def quickstart_picture(
     summary: Mapping[str, Any],
@@ -146,7 +143,7 @@ def quickstart_picture(
             for name, of in (("in_domain", inside), ("cross_domain", across))
         ),
     ]
-    return Picture(picture(panels, most=2, headline=wrap(headline, _HEADLINE)))
+    return Picture(picture(panels, most=2, headline=wrap(headline, width=100)))
 
 
 def _on_set(models: Models, set_name: str) -> dict[str, Mapping[str, Any]]:

@@ -1,6 +1,6 @@
 """Evaluations as tables, in per cent: on a terminal with rich, in a README as markdown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -52,14 +52,12 @@ INTERVAL_NOTE = "in per cent, with 95% intervals; styles: effective number"
 def evaluation_table(document: Mapping[str, Any]) -> Table:
     """One model: a column for each set of its evaluation.json, a row for each number."""
     sets = document["sets"]
-    table = _table(f"{document['model']}, {document['samples']} samples a problem", "")
-    for name in sets:
-        table.add_column(set_label(name), justify="right", no_wrap=True)
+    caption = f"{document['model']}, {document['samples']} samples a problem"
+    table = _table(caption, [""], map(set_label, sets))
     ks = sorted({k for summary in sets.values() for k in summary["pass_at_k"]}, key=int)
     table.add_row("problems", *(str(summary["problems"]) for summary in sets.values()))
-    for title, key in (("greedy", "greedy"), ("mean", "mean")):
-        cells = (percent(s[key], s["ci95"].get(key)) for s in sets.values())
-        table.add_row(title, *cells)
+    for key in ("greedy", "mean"):
+        table.add_row(key, *(percent(s[key], s["ci95"].get(key)) for s in sets.values()))
     for k in ks:
         key = f"pass_at_{k}"
         cells = (percent(s["pass_at_k"].get(k), s["ci95"].get(key)) for s in sets.values())
@@ -83,9 +81,9 @@ def comparison_table(
     """
     sets = summary["base"]["sets"]
     shown = chosen_ks(next(iter(sets.values()))["pass_at_k"], ks)
-    table = _table(INTERVAL_NOTE if intervals else "in per cent", "set", "method")
-    for title in set_header(shown, cut_off=_knows_cut_off(models_of(summary))):
-        table.add_column(title, justify="right", no_wrap=True)
+    header = set_header(shown, cut_off=_knows_cut_off(models_of(summary)))
+    caption = INTERVAL_NOTE if intervals else "in per cent"
+    table = _table(caption, ["set", "method"], header)
     for name in sets:
         for i, row in enumerate(_rows(summary, name, shown, intervals=intervals)):
             table.add_row("" if i else set_label(name), *row)
@@ -95,12 +93,8 @@ def comparison_table(
 
 def differences_table(rows: Sequence[ComparisonRow]) -> Table:
     """Paired differences to the baseline, in percentage points."""
-    table = _table(
-        "difference from the baseline on the same problems, 95% intervals", "set", "metric"
-    )
-    table.add_column("run", no_wrap=True)
-    table.add_column("per cent", justify="right", no_wrap=True)
-    table.add_column("difference", justify="right", no_wrap=True)
+    caption = "difference from the baseline on the same problems, 95% intervals"
+    table = _table(caption, ["set", "metric", "run"], ["per cent", "difference"])
     last = None
     for row in rows:
         key, apart = (row.set_name, row.metric), row.difference
@@ -142,14 +136,12 @@ def _rows(
     """Label and scores of every model on a set."""
     models = models_of(summary)
     cut_off = _knows_cut_off(models)
-    of_set = {name: _set_of(sets, set_name, name) for name, sets in models.items()}
-    return [
-        [
-            method_label(name),
-            *map(str, set_numbers(of, ks, intervals=intervals, cut_off=cut_off)),
-        ]
-        for name, of in of_set.items()
-    ]
+    rows = []
+    for name, sets in models.items():
+        of_set = _set_of(sets, set_name, name)
+        numbers = set_numbers(of_set, ks, intervals=intervals, cut_off=cut_off)
+        rows.append([method_label(name), *map(str, numbers)])
+    return rows
 
 
 def _knows_cut_off(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool:
@@ -166,8 +158,11 @@ def _set_of(sets: Mapping[str, Any], set_name: str, model: str) -> Mapping[str, 
     return found
 
 
-def _table(caption: str, *left: str) -> Table:
+def _table(caption: str, texts: Iterable[str], numbers: Iterable[str]) -> Table:
+    """A table with the titles of its columns of texts, and then of numbers."""
     table = Table(box=SIMPLE_HEAD, caption=caption, caption_justify="left", pad_edge=False)
-    for title in left:
+    for title in texts:
         table.add_column(title, no_wrap=True)
+    for title in numbers:
+        table.add_column(title, justify="right", no_wrap=True)
     return table

@@ -105,7 +105,6 @@ def _number(value: float | None, interval: Sequence[float] | None) -> TableNumbe
     return TableNumber(value=value, low=interval[0], high=interval[1])
 
 
-_KEPT = {"\n", "\t"}
 _STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Controls, formats (bidirectional overrides, invisible characters), surrogates, line ends."""
 
@@ -133,7 +132,7 @@ def with_code_points(text: str) -> str:
 
 
 def _steers(character: str) -> bool:
-    return character not in _KEPT and unicodedata.category(character) in _STEERING
+    return character not in "\n\t" and unicodedata.category(character) in _STEERING
 
 
 def one_line(text: str, *, widest: int = 60) -> str:
@@ -184,7 +183,7 @@ Cell = str | TableNumber
 class TextTable:
     """``left`` columns are texts, the others numbers; ``note`` says what they are.
 
-    A ``Number`` is rounded for people, with its interval; CSV has it in full.
+    A ``TableNumber`` is rounded for people, with its interval; CSV has it in full.
     """
 
     name: str
@@ -220,11 +219,11 @@ def markdown_rows(
     | a\|b | 1.5 |
     """
     rule = ["---"] * left + ["---:"] * (len(columns) - left)
-    lines = (
-        [str(cell).replace("|", r"\|").replace("\n", " ") for cell in line]
-        for line in (columns, rule, *rows)
-    )
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    lines = []
+    for line in (columns, rule, *rows):
+        cells = (str(cell).replace("|", r"\|").replace("\n", " ") for cell in line)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def comma_separated(table: TextTable) -> str:
@@ -294,10 +293,9 @@ def _csv_cells(cell: Cell, *, wide: bool) -> list[str]:
 
 
 def _latex_row(cells: Sequence[Cell]) -> str:
-    return " & ".join(_latex_cell(str(cell)) for cell in cells) + r" \\"
-
-
-def _latex_cell(cell: str) -> str:
-    inner = cell.removeprefix(MARK).removesuffix(MARK)
-    text = latex_text(inner)
-    return text if inner == cell else rf"\textbf{{{text}}}"
+    texts = []
+    for cell in map(str, cells):
+        inner = cell.removeprefix(MARK).removesuffix(MARK)
+        text = latex_text(inner)
+        texts.append(text if inner == cell else rf"\textbf{{{text}}}")
+    return " & ".join(texts) + r" \\"

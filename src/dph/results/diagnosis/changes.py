@@ -139,10 +139,7 @@ def _odds(
 ) -> Float[np.ndarray, "supports p_values"]:
     """F / (1 - F), infinite where F is 1, with F the largest value of a support up to p."""
     reached = np.stack(
-        [
-            np.append(0.0, support)[np.searchsorted(support, p_values, side="right")]
-            for support in supports
-        ]
+        [np.append(0.0, of)[np.searchsorted(of, p_values, side="right")] for of in supports]
     )
     odds = np.full(reached.shape, np.inf)
     np.divide(reached, 1 - reached, out=odds, where=reached < 1)
@@ -280,11 +277,8 @@ def unnamed_fall(
     It is the clearest from at least half of the baseline's answers; with it comes how many times
     as many answers, in the same shares, would name it.
     """
-    falls_to_0 = [
-        one
-        for one in changes
-        if not one.correct and 2 * one.baseline_correct >= one.baseline_samples
-    ]
+    solved_before = (one for one in changes if 2 * one.baseline_correct >= one.baseline_samples)
+    falls_to_0 = [one for one in solved_before if not one.correct]
     if not falls_to_0 or any(one.change is Change.LOST for one in changes):
         return None
     clearest = min(falls_to_0, key=lambda one: one.p_lost)
@@ -327,6 +321,7 @@ def _change(before: int, after: int, lost: bool, gained: bool) -> Change:
 FDR = 0.05
 """Level of a whole diagnosis."""
 QUESTIONS = 5
+"""Each has an equal share of the level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,11 +333,6 @@ class Levels:
     styles: float
     totals: float
     features: float
-
-
-def question_level(fdr: float) -> float:
-    """Share of each question in the whole level."""
-    return fdr / QUESTIONS
 
 
 def list_level(smallest: Sequence[float], level: float) -> float:
@@ -377,7 +367,7 @@ def problem_verdicts(
         return {}
     # All sets together: leaving one out would change verdicts on the others.
     rates = zip(*(smallest_rates(*pair) for pair in pairs.values()), strict=True)
-    lost, gained = (list_level(of, question_level(fdr)) for of in rates)
+    lost, gained = (list_level(of, fdr / QUESTIONS) for of in rates)
     return {
         (name, change.problem_id): change
         for name, (mine, theirs) in pairs.items()

@@ -52,8 +52,11 @@ def problem_features(
     problems: Sequence[Problem] | None, accuracy: Float[np.ndarray, "problems"]
 ) -> Features:
     """The features of a set's problems; only ``accuracy`` of the baseline if they are unknown."""
+    bands = {"0%": accuracy == 0}
+    for lo, hi in pairwise((0.0, 0.25, 0.5, 0.75, 1.0)):
+        bands[f"over {lo:.0%} to {hi:.0%}"] = (accuracy > lo) & (accuracy <= hi)
     found: dict[tuple[str, str], Bool[np.ndarray, problems]] = {
-        (ACCURACY, band): held for band, held in _accuracy_bands(accuracy) if _tells_apart(held)
+        (ACCURACY, band): held for band, held in bands.items() if _tells_apart(held)
     }
     unused: dict[str, str] = {}
     for column, values in _columns(problems or ()).items():
@@ -81,12 +84,13 @@ def _of_column(
     column: str, values: Sequence[Any]
 ) -> Iterator[tuple[tuple[str, str], Bool[np.ndarray, "problems"]]]:
     known = [value for value in values if value is not None]
+    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in known)
     if known and all(isinstance(value, list) for value in known):
         items = [set(map(_text, value)) if value is not None else set() for value in values]
         for item in sorted(set().union(*items)):
             yield (column, f"has {item}"), np.array([item in one for one in items])
         yield from _bands(f"{column}: entries", [None if v is None else len(v) for v in values])
-    elif known and all(_is_number(value) for value in known) and len(set(known)) > _FEW_NUMBERS:
+    elif numeric and len(set(known)) > _FEW_NUMBERS:
         yield from _bands(column, values)
     elif known and all(isinstance(value, str | bool | int | float) for value in known):
         texts = [None if value is None else _text(value) for value in values]
@@ -119,14 +123,6 @@ def _bands(
         yield (column, f"{lo:g}" if lo == hi else f"{lo:g} to {hi:g}"), held
 
 
-def _accuracy_bands(
-    accuracy: Float[np.ndarray, "problems"],
-) -> Iterator[tuple[str, Bool[np.ndarray, "problems"]]]:
-    yield "0%", accuracy == 0
-    for lo, hi in pairwise((0.0, 0.25, 0.5, 0.75, 1.0)):
-        yield f"over {lo:.0%} to {hi:.0%}", (accuracy > lo) & (accuracy <= hi)
-
-
 def _merged(
     found: Mapping[tuple[str, str], Bool[np.ndarray, "problems"]],
     unused: Mapping[str, str],
@@ -145,11 +141,8 @@ def _merged(
         for first, *others in groups.values()
     ]
     rows = [found[keys[0]] for keys in groups.values()]
-    return Features(
-        features=tuple(features),
-        held=np.array(rows, dtype=bool).reshape(len(rows), problems),
-        unused=unused,
-    )
+    held = np.array(rows, dtype=bool).reshape(len(rows), problems)
+    return Features(features=tuple(features), held=held, unused=unused)
 
 
 def _tells_apart(held: Bool[np.ndarray, "problems"]) -> bool:
@@ -163,10 +156,6 @@ def _why_unused(values: Sequence[Any]) -> str:
     if any(isinstance(value, dict) for value in values):
         return "its values are objects"
     return "its values do not distinguish problems"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _text(value: Any) -> str:

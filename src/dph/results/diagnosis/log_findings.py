@@ -73,10 +73,8 @@ def log_series(rows: Sequence[Mapping[str, Any]], name: str) -> LogSeries | None
     known = [(row["step"], row[name]) for row in rows if row.get(name) is not None]
     if not known:
         return None
-    steps, values = zip(*known, strict=True)
-    return LogSeries(
-        steps=np.array(steps, dtype=np.int64), values=np.array(values, dtype=np.float64)
-    )
+    steps, values = map(np.array, zip(*known, strict=True))
+    return LogSeries(steps=steps.astype(np.int64), values=values.astype(np.float64))
 
 
 Rows = Sequence[Mapping[str, Any]]
@@ -209,9 +207,8 @@ def _broken(rows: Rows) -> Iterator[Finding]:
         series = log_series(rows, f"outcome_{outcome}")
         if series is not None:
             mean = float(series.values.sum() / len(rows))  # steps without one do not list it
-            text = (
-                f"The verifier's outcome was {outcome.upper()} for {_percent(mean)} of the answers."
-            )
+            name = outcome.upper()
+            text = f"The verifier's outcome was {name} for {_percent(mean)} of the answers."
             yield _finding(outcome, text, mean=mean)
     unknown = [row["step"] for row in rows if "grad_norm" in row and row["grad_norm"] is None]
     if unknown:

@@ -6,18 +6,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
-from dph.results.diagnosis.changes import (
-    FDR,
-    Change,
-    Levels,
-    list_level,
-    question_level,
-)
+from dph.results.diagnosis.changes import FDR, QUESTIONS, Change, Levels, list_level
 from dph.results.diagnosis.log_findings import Finding, log_findings
 from dph.results.diagnosis.set_diagnosis import (
     PairedSet,
@@ -117,7 +110,7 @@ def diagnose(
         PairedSet(name, *((tables[side], scores[side][name]) for side in ("run", "baseline")))
         for name in names
     ]
-    level, wanted = question_level(fdr), ks or default_ks(chosen)
+    level, wanted = fdr / QUESTIONS, ks or default_ks(chosen)
     levels = _levels(pairs, level)
     asked = SetQuestions(ks=wanted, levels=levels, died=died, seed=seed, resamples=resamples)
     found = {of.name: diagnose_set(of, _problems(results, of, notes), asked) for of in pairs}
@@ -170,10 +163,8 @@ def _common_sets(
     for label, of in scores.items():
         for name in wanted:
             if name not in of:
-                place = sides[label].path
-                raise DataError(
-                    f"the {label} {place} was evaluated on {', '.join(of)}, not on {name!r}"
-                )
+                place = f"the {label} {sides[label].path}"
+                raise DataError(f"{place} was evaluated on {', '.join(of)}, not on {name!r}")
     run, baseline = scores["run"], scores["baseline"]
     both = [name for name in run if name in baseline]
     if not both:
@@ -208,10 +199,9 @@ def _left_out(
 ) -> dict[str, Sequence[str]]:
     """Problems that a set has and the scores have not."""
     left: dict[str, Sequence[str]] = {}
-    names = tables["run"]["set"].to_numpy()
-    ids = tables["run"]["problem_id"].to_numpy()
+    names, ids = (tables["run"][column].to_numpy() for column in ("set", "problem_id"))
     for name, of_set in scores.items():
-        there = dict.fromkeys(np.asarray(ids)[names == name].tolist())
+        there = dict.fromkeys(ids[names == name].tolist())
         if gone := [one for one in there if one not in set(of_set.problem_ids)]:
             left[name] = tuple(gone)
     return left
@@ -236,10 +226,8 @@ def _set_document(name: str, found: SetDiagnosis) -> dict[str, Any]:
         k: {part: getattr(one, part) for part in ("baseline", "run", "parts", "of_lost")}
         for k, one in found.pass_at_k.items()
     }
-    features = [
-        {**_plain(row.feature), **{k: v for k, v in _plain(row).items() if k != "feature"}}
-        for row in found.features
-    ]
+    rows = [_plain(row) for row in found.features]
+    features = [{**row.pop("feature"), **row} for row in rows]
     problems = [
         {
             **_plain(one),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -152,7 +152,7 @@ def diagnose_set(
     lost = np.array([one.change is Change.LOST for one in changes])
     counts = pair.style_counts
     styles = style_changes(*counts, level=levels.styles, died=asked.died)
-    dead = [one.style for one in styles if one.died and one.style is not None]
+    dead = [str(one.style) for one in styles if one.died]
     features = problem_features(problems, theirs.correct.mean(axis=1))
     candidates = could_be_lost(changes, level=levels.lost)
     return SetDiagnosis(
@@ -198,18 +198,14 @@ def _pass_at_k_change(
         for side in (baseline, model)
     )
     differences = {}
+    # A part that is 0 at every problem is none: no exact interval.
+    drawn = partial(bootstrap_mean, seed=asked.seed, resamples=asked.resamples, bounds=(0.0, 0.0))
     for part, of_problem in parts.items():
-        lo, hi = bootstrap_mean(  # a part that is 0 at every problem is none: no exact interval
-            of_problem, seed=asked.seed, resamples=asked.resamples, bounds=(0.0, 0.0)
-        )
+        lo, hi = drawn(of_problem)
         differences[part] = Difference(mean=float(of_problem.mean()), lo=lo, hi=hi)
     of_lost = {part: float(values[lost].mean()) for part, values in parts.items() if lost.any()}
     return PassAtKChange(
-        baseline=before,
-        run=after,
-        parts=differences,
-        of_lost=of_lost or None,
-        by_problem=parts,
+        baseline=before, run=after, parts=differences, of_lost=of_lost or None, by_problem=parts
     )
 
 
@@ -316,20 +312,16 @@ def _styles(name: str, found: SetDiagnosis) -> Iterator[Finding]:
         f"{one.style} ({_percent(one.baseline_share)} to {_percent(one.share)})" for one in dead
     )
     alive = sum(one.baseline_share > 0 and one.style is not None for one in found.styles)
-    yield Finding(
-        about="styles_died",
-        text=f"On {name} {len(dead)} of {alive} styles died: {listed}.",
-        values={f"{one.style}": one.share for one in dead},
-    )
+    text = f"On {name} {len(dead)} of {alive} styles died: {listed}."
+    values = {f"{one.style}": one.share for one in dead}
+    yield Finding(about="styles_died", text=text, values=values)
 
 
 def _complementarity(name: str, found: SetDiagnosis) -> Iterator[Finding]:
     if (one := found.complementarity) is not None:
-        yield Finding(
-            about="complementarity",
-            text=f"On {name}, before training: {complementarity_text(one)}",
-            values={"k": one.k, "value": one.value, "lo": one.lo, "hi": one.hi, "p": one.p_value},
-        )
+        text = f"On {name}, before training: {complementarity_text(one)}"
+        values = {"k": one.k, "value": one.value, "lo": one.lo, "hi": one.hi, "p": one.p_value}
+        yield Finding(about="complementarity", text=text, values=values)
 
 
 def complementarity_text(found: Complementarity) -> str:

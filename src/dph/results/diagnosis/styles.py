@@ -94,12 +94,10 @@ def _rows(
 
 def _counts(styles: np.ndarray, correct: np.ndarray, names: Sequence[str | None]) -> StyleCounts:
     of_style = [np.asarray(styles == name, dtype=bool) for name in names]
+    answers = np.stack([one.sum(axis=1) for one in of_style], axis=1)
+    right = np.stack([(one & correct).sum(axis=1) for one in of_style], axis=1)
     return StyleCounts(
-        styles=tuple(names),
-        answers=np.stack([one.sum(axis=1) for one in of_style], axis=1).astype(np.int64),
-        correct=np.stack([(one & correct).sum(axis=1) for one in of_style], axis=1).astype(
-            np.int64
-        ),
+        styles=tuple(names), answers=answers.astype(np.int64), correct=right.astype(np.int64)
     )
 
 
@@ -239,7 +237,11 @@ def pass_at_k_parts(
     chances = _between(model, baseline, dead)
     curve = pass_at_k_curve(model.samples, np.arange(model.samples + 1), [k])[k]
     before, after = baseline.correct.sum(axis=1), model.correct.sum(axis=1)
-    slope = model.samples * _slope(curve, before, after)
+    # Worth of one more right answer between the counts; around them where they are equal.
+    equal = before == after
+    lo = np.where(equal, np.maximum(before - 1, 0), before)
+    hi = np.where(equal, np.minimum(after + 1, model.samples), after)
+    slope = model.samples * ((curve[hi] - curve[lo]) / (hi - lo))
     parts = [slope * _shapley(chances, thing) for thing in range(_THINGS)]
     return dict(zip(PARTS, [curve[after] - curve[before], *parts], strict=True))
 
@@ -265,18 +267,6 @@ def _between(
     for everything, side in zip((False, True), sides, strict=True):  # without rounding
         chances[everything, everything, everything] = side.correct.sum(axis=1) / side.samples
     return chances
-
-
-def _slope(
-    curve: Float[np.ndarray, "counts"],
-    before: Int[np.ndarray, "problems"],
-    after: Int[np.ndarray, "problems"],
-) -> Values:
-    """Worth of one more right answer between the counts; around them where they are equal."""
-    equal = before == after
-    lo = np.where(equal, np.maximum(before - 1, 0), before)
-    hi = np.where(equal, np.minimum(after + 1, len(curve) - 1), after)
-    return np.asarray((curve[hi] - curve[lo]) / (hi - lo))
 
 
 def _shapley(chances: Mapping[tuple[bool, bool, bool], Values], thing: int) -> Values:
@@ -344,8 +334,6 @@ def _from_the_other(
 DRAWS = 999
 COVERED = 0.5
 """A style is asked if this part of the problems has k answers in it."""
-
-Gaps = Float[np.ndarray, "problems styles"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -456,7 +444,10 @@ def _exchanges(
 
 
 def _single_styles(
-    counts: StyleCounts, asked: Sequence[int], gaps: Gaps, whole: Float[np.ndarray, "problems"]
+    counts: StyleCounts,
+    asked: Sequence[int],
+    gaps: Float[np.ndarray, "problems styles"],
+    whole: Float[np.ndarray, "problems"],
 ) -> tuple[SingleStyle, ...]:
     styles = []
     for gap, column in zip(gaps.T, asked, strict=True):

@@ -85,16 +85,8 @@ def _runs_at(place: Path) -> list[Path]:
 # Which runs ``dph compare`` sets side by side, and which of them comes first.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedRuns:
-    """Evaluated directories, the baseline first; ``notes`` say what is not among them, and why."""
-
-    runs: tuple[Path, ...]
-    notes: tuple[str, ...] = ()
-
-
-def compared_runs(places: Sequence[Path]) -> ComparedRuns:
-    """The runs at ``places`` and what they are compared with.
+def compared_runs(places: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """Evaluated runs at ``places``, the baseline first, and notes of what is not among them.
 
     The first of several runs is the baseline. One run alone, and the runs of a directory that is
     named first, are compared with the initial policy that they began with, where it was evaluated.
@@ -107,7 +99,7 @@ def compared_runs(places: Sequence[Path]) -> ComparedRuns:
         raise DataError(f"no run was evaluated: {'; '.join(notes)}")
     runs = [one.path for one in chosen]
     if len(places) > 1 and not holds_runs(places[0]):
-        return ComparedRuns(runs=tuple(runs), notes=tuple(notes))
+        return runs, notes
     notes += [one.why_alone for one in chosen if one.why_alone]
     bases = {one.base.identity: one.base.path for one in chosen if one.base is not None}
     if len(bases) > 1:
@@ -117,7 +109,7 @@ def compared_runs(places: Sequence[Path]) -> ComparedRuns:
         )
     base = next(iter(bases.values()), None)
     others = [run for run in runs if base is None or run.resolve() != base.resolve()]
-    return ComparedRuns(runs=tuple(others if base is None else [base, *others]), notes=tuple(notes))
+    return (others if base is None else [base, *others]), notes
 
 
 # Runs that differ only in their seed, as one method.
@@ -249,13 +241,8 @@ def base_families(groups: Sequence[RunGroup], evaluated: Sequence[RunResults]) -
         bases.setdefault(key, run.base)
         members.setdefault(key, []).append(run)
     names = _family_names(groups, bases)
-    return [
-        *(
-            Family(base=base, base_name=names[key], runs=tuple(members[key]))
-            for key, base in bases.items()
-        ),
-        *alone,
-    ]
+    found = [Family(base=bases[k], base_name=names[k], runs=tuple(members[k])) for k in bases]
+    return [*found, *alone]
 
 
 def _family_names(groups: Sequence[RunGroup], bases: Mapping[str, RunResults]) -> dict[str, str]:

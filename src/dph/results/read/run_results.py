@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,10 +39,8 @@ from dph.tasks.problems import load_problems, problem_of_columns
 
 Tokens = Mapping[tuple[str, str], Mapping[int, Mapping[str, list[Any]]]]
 """Of answers that have them (``evaluate.token_details``): by set and problem, by sample index."""
+SetAnswers = tuple[pa.Table, Mapping[tuple[str, str], Problem]]
 _ANSWER = ["problem_id", "sample_index", "text", "finished", "outcome", "reward", "reason", "style"]
-_DIGITS = 3
-_ABOVE = 2
-"""Most levels from an evaluation up to its run: models/<name>/ and interpolated/<x>/."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,7 @@ class RunResults:
             return read_answers(self.path).problems
         return read_kept_problems(self.place.problems)
 
-    def pool_answers(self) -> "SetAnswers":
+    def pool_answers(self) -> SetAnswers:
         """The answers of its pool, or of the pool in this directory, as those of a set ``pool``.
 
         The problems are those to explore and, where the recipe's file is here, all of them.
@@ -167,14 +165,13 @@ class RunResults:
         problems = list(map(problem_of_columns, rows))
         if recipe is not None:
             with suppress(DataError):  # its file has moved: answers are shown without it
-                problems = load_problems(
-                    problems_file(recipe.data.train), columns=recipe.data.columns
-                )
+                path = problems_file(recipe.data.train)
+                problems = load_problems(path, columns=recipe.data.columns)
         table = pq.read_table(RunDirectory(place).samples, columns=[*_ANSWER, "token_ids"])
         table = table.append_column("tokens", pc.list_value_length(table["token_ids"]))
         return _as_set(table.drop_columns("token_ids"), "pool", problems)
 
-    def step_answers(self, step: int) -> "SetAnswers":
+    def step_answers(self, step: int) -> SetAnswers:
         """The answers that a step of training drew, as those of a set ``step <N>``."""
         kept = self.place.kept_steps()
         if step not in kept:
@@ -190,7 +187,11 @@ class RunResults:
     def initial(self) -> "InitialEvaluation":
         """That of the initial policy: of the recipe's model; of any model without a recipe."""
         if self.is_foreign:
-            return self._foreign_initial()
+            first = self.beside or first_dump(self.path)
+            if first is None:
+                why = f"{self.path}: name the base model's answers first"
+                return InitialEvaluation(why_none=why)
+            return InitialEvaluation(results=None if first == self.path else RunResults(first))
         recipe, others = self.recipe, []
         for found in map(RunResults, self.base_places):
             if found.path.resolve() == self.path.resolve():
@@ -206,21 +207,21 @@ class RunResults:
         why = f"{self.path}: there is no evaluation of the initial policy{wanted} in {places}"
         return InitialEvaluation(why_none="; ".join([why, *others]))
 
-    def _foreign_initial(self) -> "InitialEvaluation":
-        first = self.beside or first_dump(self.path)
-        if first is None:
-            return InitialEvaluation(why_none=f"{self.path}: name the base model's answers first")
-        return InitialEvaluation(results=None if first == self.path else RunResults(first))
-
     @property
     def base_places(self) -> list[Path]:
-        """Places of the evaluation of its initial policy: in a run, and next to it."""
+        """Places of the evaluation of its initial policy: in a run, and next to it.
+
+        They are relative to the working directory where the run was.
+        """
         if self.is_foreign:
             return [one for one in (self.beside, first_dump(self.path)) if one is not None]
         home = (self._home or self.path).absolute()
         if self._home is None and RunDirectory(home.parent.parent).models == home.parent:
             home = home.parent.parent
-        return [self._as_given(place) for place in (home / BASE, home.parent / BASE)]
+        places, here = [home / BASE, home.parent / BASE], Path.cwd()
+        if self.path.is_absolute():
+            return places
+        return [one.relative_to(here) if here in one.parents else one for one in places]
 
     @cached_property
     def _compared(self) -> "InitialEvaluation":
@@ -263,28 +264,17 @@ class RunResults:
         """
         if self.is_foreign:
             return None
-        parents = () if (self.path / BASE).is_dir() else self.path.absolute().parents[:_ABOVE]
+        # Two levels up from an evaluation in models/<name>/ or interpolated/<x>/.
+        parents = () if (self.path / BASE).is_dir() else self.path.absolute().parents[:2]
         above = [self.path, *parents]
         return next((directory for directory in above if (directory / RECIPE).is_file()), None)
 
-    def _as_given(self, place: Path) -> Path:
-        """Relative to the working directory where the run was."""
-        here = Path.cwd()
-        relative = not self.path.is_absolute() and here in place.parents
-        return place.relative_to(here) if relative else place
-
-
-class SetAnswers(NamedTuple):
-    """Graded answers that no evaluation drew, as one set, with the problems that are known."""
-
-    table: pa.Table
-    problems: Mapping[tuple[str, str], Problem]
-
 
 def _as_set(table: pa.Table, name: str, problems: Iterable[Problem]) -> SetAnswers:
+    """Answers that no evaluation drew, as one set, with the problems that are known."""
     sets = pa.array([name] * table.num_rows, pa.string())
     by_key = {(name, problem.problem_id): problem for problem in problems}
-    return SetAnswers(table.append_column("set", sets), by_key)
+    return table.append_column("set", sets), by_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +319,7 @@ def token_detail(row: Mapping[str, Any]) -> Mapping[str, list[Any]]:
         "ratio": [None if mine is None else mine - theirs for mine, theirs in pairs],
     }
     rounded = {
-        name: [None if value is None else round(value, _DIGITS) for value in values]
+        name: [None if value is None else round(value, 3) for value in values]
         for name, values in numbers.items()
     }
     return {"pieces": row["pieces"], **rounded}
@@ -343,9 +333,7 @@ _OneSet = tuple[Path, Mapping[str, Problem]]
 """The file that problems come from, and the problems by id."""
 
 
-def read_set_problems(
-    runs: Mapping[RunResults, Recipe | None],
-) -> tuple[Problems, list[str]]:
+def read_set_problems(runs: Mapping[RunResults, Recipe | None]) -> tuple[Problems, list[str]]:
     """The problems of every set, and notes on what is missing.
 
     They are those next to a run's answers; if there are none, those that its recipe names.
@@ -358,8 +346,13 @@ def read_set_problems(
             first = sets.setdefault(name, found)
             if run.is_foreign:
                 sets[name] = first[0], _merged(name, first, found, notes)
-            else:
-                _require_same(name, first, found)
+            elif first[1] != found[1]:
+                (path, ours), (other_path, others) = first, found
+                differing = next(i for i in (*ours, *others) if ours.get(i) != others.get(i))
+                raise DataError(
+                    f"the runs have other problems in their sets {name!r}: {path} and {other_path} "
+                    f"differ, for example in {differing!r}; make a report of each"
+                )
     return {name: problems for name, (_, problems) in sets.items()}, list(notes.values())
 
 
@@ -406,17 +399,6 @@ def _merged(
             f"than in {path}, whose is shown"
         )
     return {**others, **problems}
-
-
-def _require_same(name: str, first: _OneSet, second: _OneSet) -> None:
-    (path, problems), (other_path, others) = first, second
-    if problems != others:
-        ids = [*problems, *others]
-        differing = next((i for i in ids if problems.get(i) != others.get(i)), "?")
-        raise DataError(
-            f"the runs have other problems in their sets {name!r}: {path} and {other_path} "
-            f"differ, for example in {differing!r}; make a report of each"
-        )
 
 
 def _by_id(path: Path, columns: Iterable[tuple[str, str]]) -> dict[str, Problem]:

@@ -20,7 +20,7 @@ from dph.errors import SettingsError
 from dph.records import Outcome, Problem
 from dph.results.read.run_results import Tokens
 from dph.results.report.report_data import ReportData, ReportRun, changes_of, evaluated_sets
-from dph.runs.evaluate.evaluated_runs import AnswerGroup, equal_answers
+from dph.runs.evaluate.evaluated_runs import equal_answers
 from dph.tasks.problems import prompt_text
 
 _LINE = 96
@@ -71,25 +71,18 @@ class Limits:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        if self.longest < 1:
-            raise SettingsError(
-                f"the longest text must have at least 1 character, got {self.longest}"
-            )
+        if (longest := self.longest) < 1:
+            raise SettingsError(f"the longest text must have at least 1 character, got {longest}")
         if self.most is not None and self.most < 1:
             raise SettingsError(f"at least 1 answer per problem must be kept, got {self.most}")
 
 
-class NumberedTexts:
-    """Texts by number, each once."""
+Numbers = dict[str, int]
+"""Number of each text, in order, each once."""
 
-    def __init__(self, texts: Sequence[str] = ()) -> None:
-        self._number = {text: i for i, text in enumerate(texts)}
 
-    def number(self, text: str) -> int:
-        return self._number.setdefault(text, len(self._number))
-
-    def all(self) -> list[str]:
-        return list(self._number)
+def _number(text: str, known: Numbers) -> int:
+    return known.setdefault(text, len(known))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +98,8 @@ class PackedSet:
     groups: Mapping[str, Mapping[str, Sequence[Row]]]
     changes: Mapping[str, Mapping[str, str]]
     tokens: Mapping[str, Tokens]
-    outcomes: NumberedTexts
-    styles: NumberedTexts
+    outcomes: Numbers
+    styles: Numbers
     limits: Limits
 
     def index(self) -> dict[str, Any]:
@@ -142,9 +135,9 @@ class PackedSet:
             columns["samples"].append(len(drawn))
             columns["correct"].append(sum(row["outcome"] == Outcome.CORRECT for row in drawn))
             columns["greedy"].append(int(greedy[0] == Outcome.CORRECT) if greedy else -1)
-            columns["outcomes"].append(sorted({self.outcomes.number(r["outcome"]) for r in rows}))
+            columns["outcomes"].append(sorted({_number(r["outcome"], self.outcomes) for r in rows}))
             named = {row["style"] for row in rows} - {None}
-            columns["styles"].append(sorted(map(self.styles.number, sorted(named))))
+            columns["styles"].append(sorted(_number(style, self.styles) for style in sorted(named)))
             columns["change"].append(changes.get(problem_id, ""))
         return columns
 
@@ -158,7 +151,7 @@ class _Piece:
     def __init__(self, of: PackedSet, first: int) -> None:
         self._of, self.first, self.size = of, first, 0
         self.problems: list[dict[str, Any]] = []
-        self._texts, self._reasons = NumberedTexts(), NumberedTexts()
+        self._texts, self._reasons = Numbers(), Numbers()
         names = ("groups", "different", *_COLUMNS)
         self._runs: dict[str, dict[str, list[Any]]] = {
             run: {name: [] for name in names} for run in of.groups
@@ -169,10 +162,8 @@ class _Piece:
         of = self._of
         problem = of.problems.get(problem_id)
         prompt = None if problem is None else prompt_text(problem)
-        shown: dict[str, Any] = {
-            "prompt": prompt,
-            "fields": {} if problem is None else dict(problem.answer),
-        }
+        fields = {} if problem is None else dict(problem.answer)
+        shown: dict[str, Any] = {"prompt": prompt, "fields": fields}
         if prompt is not None and len(prompt) > of.limits.longest:
             shown |= {"prompt": prompt[: of.limits.longest], "length": len(prompt)}
         self.problems.append(shown)
@@ -183,34 +174,32 @@ class _Piece:
             columns, kept = self._runs[run], answers[: of.limits.most]
             columns["groups"].append(len(kept))
             columns["different"].append(len(answers))
-            for answer in kept:
-                for name, value in zip(_COLUMNS, self._cells(answer, details), strict=True):
+            for one in kept:
+                self.size += min(len(one.text), of.limits.longest)
+                cells = {
+                    "text": _number(one.text, self._texts),
+                    "reason": _number(one.reason, self._reasons),
+                    "outcome": _number(one.outcome, of.outcomes),
+                    "style": -1 if one.style is None else _number(one.style, of.styles),
+                    "reward": one.reward,
+                    "tokens": one.tokens,
+                    "cut": not one.finished,
+                    "samples": list(one.samples[0]),
+                    # of the first sample that has them
+                    "detail": next((details[i] for i in one.samples[0] if i in details), None),
+                }
+                for name, value in cells.items():
                     columns[name].append(value)
-
-    def _cells(self, one: AnswerGroup, details: Mapping[int, Any]) -> tuple[Any, ...]:
-        """Values of ``_COLUMNS``; tokens are of the first sample that has them."""
-        self.size += min(len(one.text), self._of.limits.longest)
-        return (
-            self._texts.number(one.text),
-            self._reasons.number(one.reason),
-            self._of.outcomes.number(one.outcome),
-            -1 if one.style is None else self._of.styles.number(one.style),
-            one.reward,
-            one.tokens,
-            not one.finished,
-            list(one.samples[0]),
-            next((details[i] for i in one.samples[0] if i in details), None),
-        )
 
     def document(self) -> dict[str, Any]:
         """The piece as JSON: problems ``first`` to ``first + len(problems)`` of the set."""
-        texts, longest = self._texts.all(), self._of.limits.longest
+        texts, longest = list(self._texts), self._of.limits.longest
         return {
             "first": self.first,
             "problems": self.problems,
             "texts": [text[:longest] for text in texts],
             "lengths": {i: len(text) for i, text in enumerate(texts) if len(text) > longest},
-            "reasons": self._reasons.all(),
+            "reasons": list(self._reasons),
             "runs": self._runs,
         }
 
@@ -257,7 +246,7 @@ def answer_blocks(
     data: ReportData, limits: Limits, *, pack: Callable[[Any], Any] = packed
 ) -> AnswerBlocks:
     """All problems of all sets with every run's answers, a piece at a time through ``pack``."""
-    outcomes, styles = NumberedTexts(list(Outcome)), NumberedTexts()
+    outcomes, styles = {name.value: i for i, name in enumerate(Outcome)}, Numbers()
     sets: list[dict[str, Any]] = []
     pieces: dict[str, Any] = {}
     for number, name in enumerate(data.sets):
@@ -281,7 +270,7 @@ def answer_blocks(
         sets.append({**packed_set.index(), "pieces": starts})
     tables = [run.samples for run in data.runs if run.samples is not None]
     seen = {name for table in tables for name in table["outcome"].unique().to_pylist()}
-    index = {"sets": sets, "outcomes": outcomes.all(), "styles": styles.all()}
+    index = {"sets": sets, "outcomes": list(outcomes), "styles": list(styles)}
     index["seen"] = [outcome.value for outcome in Outcome if outcome in seen]
     return AnswerBlocks(index=index, pieces=pieces, answers=sum(table.num_rows for table in tables))
 

@@ -78,8 +78,6 @@ def finished(layers: Sequence[Spec], keys: Sequence[str], *, height: int) -> Spe
 
 
 HEIGHT = 180
-_FEW = 10
-"""So many steps are points as well, so that a single one can be seen."""
 
 
 def line_chart(
@@ -105,7 +103,7 @@ def line_chart(
         x_title,
         percent=unit == "%",
         banded="lo" in columns,
-        few=len(ticks) <= _FEW,
+        few=len(ticks) <= 10,  # points as well, so that a single one can be seen
         ticks=tuple(ticks) if powers else (),
     )
     return Chart(
@@ -131,13 +129,8 @@ def _spec(
     """Kept, because most charts share one, and those of a run that is going are made each step."""
     looks = dict(looks_of_keys)
     x, exact = over(x_title, ticks), ".1%" if percent else ".5~g"
-    layers = curves(
-        page_channels(looks),
-        x,
-        values(None, percent=percent),
-        banded=banded,
-        opacity=_near(1, 1 if few else 0),
-    )
+    y, opacity = values(None, percent=percent), _near(1, 1 if few else 0)
+    layers = curves(page_channels(looks), x, y, banded=banded, opacity=opacity)
     return finished([*layers, _rule(x, looks, exact)], list(looks), height=HEIGHT)
 
 
@@ -148,13 +141,8 @@ def _near(there: float, elsewhere: float) -> Spec:
 
 def _rule(x: Spec, keys: Iterable[str], exact: str) -> Spec:
     """A line at the step nearest to the pointer, which tells every run's value."""
-    select = {
-        "type": "point",
-        "fields": ["x"],
-        "nearest": True,
-        "on": "pointerover",
-        "clear": "pointerout",
-    }
+    select = {"type": "point", "fields": ["x"], "nearest": True}
+    select |= {"on": "pointerover", "clear": "pointerout"}
     tips = [{"field": key, "type": "quantitative", "title": key, "format": exact} for key in keys]
     return {
         "transform": [{"pivot": "run", "value": "value", "groupby": ["x"]}],
@@ -168,12 +156,6 @@ def _rule(x: Spec, keys: Iterable[str], exact: str) -> Spec:
     }
 
 
-MOST_POINTS = 400
-"""Points of a line; a longer log is shown in means over neighbouring steps, and says so."""
-_MANY_RUNS = 12
-"""More runs than these share that many lines' points."""
-
-
 def training_charts(runs: Sequence[ReportRun], groups: Sequence[SeedGroup] = ()) -> list[Chart]:
     """A chart for each metric of the logs that is not always 0.
 
@@ -184,25 +166,17 @@ def training_charts(runs: Sequence[ReportRun], groups: Sequence[SeedGroup] = ())
     names = list(dict.fromkeys(name for log in logs.values() for row in log for name in row))
     whole = [group for group in groups if all(key in logs for key in group.runs)]
     shown = {key: looks[key] for key in (*logs, *(group.key for group in whole))}
-    made = [
-        replace(chart, part=log_part(name))
-        for name, titled in log_titles(names).items()
-        if (chart := _training_chart(name, titled, logs, shown, whole)) is not None
-    ]
-    return sorted(_once(made), key=lambda chart: LOG_PARTS.index(chart.part))
-
-
-def _once(charts: Sequence[Chart]) -> list[Chart]:
-    """Of charts with equal values the first, whose caption names the others."""
     kept: dict[str, Chart] = {}
-    for chart in charts:
+    for name, titled in log_titles(names).items():
+        if (chart := _training_chart(name, titled, logs, shown, whole)) is None:
+            continue
         values = str(sorted(chart.columns.items()))
         if (first := kept.get(values)) is None:
-            kept[values] = chart
-        else:
+            kept[values] = replace(chart, part=log_part(name))
+        else:  # of charts with equal values the first, whose caption names the others
             caption = ", ".join(filter(None, (first.caption, f"equal to {chart.title.lower()}")))
             kept[values] = replace(first, caption=caption)
-    return list(kept.values())
+    return sorted(kept.values(), key=lambda chart: LOG_PARTS.index(chart.part))
 
 
 Points = list[tuple[float, ...]]
@@ -218,7 +192,9 @@ def _training_chart(
 ) -> Chart | None:
     title, unit = title_and_unit
     banded = any(_is_number(row.get(f"{name}_lo")) for log in logs.values() for row in log)
-    most = MOST_POINTS * min(len(logs), _MANY_RUNS) // max(1, len(logs))
+    # Points of a line; a longer log is shown in means over neighbouring steps, and says so. More
+    # than 12 runs share the points of 12 lines.
+    most = 400 * min(len(logs), 12) // max(1, len(logs))
     lines: dict[str, Points] = {}
     thinned = 1
     for key, log in logs.items():
@@ -295,29 +271,22 @@ class ComparedSet:
         below = self._named([key for key, way in ways.items() if way < 0], len(ways))
         if not below and not above:
             return f"{start}: {self._tie(ways)}"
-        second = "it" if below else base
-        said = [
-            f"{below} below {base}" if below else "",
-            f"{above} above {second}" if above else "",
-        ]
-        return f"{start}: {', '.join(filter(None, said))}"
+        said = [f"{below} below {base}"] if below else []
+        said += [f"{above} above {'it' if below else base}"] if above else []
+        return f"{start}: {', '.join(said)}"
 
     def traded_finding(self, k: int) -> str:
         """The runs whose first answers got better while fewer problems stayed within reach."""
         first, reach = (self._directions(metric) for metric in ("greedy", f"pass_at_{k}"))
         if not reach:
             return set_title(self.name)
-        better = [key for key in first if first[key] > 0]
+        traded = [key for key in first if first[key] > 0 and reach[key] < 0]
+        kept = [key for key in first if first[key] > 0 and reach[key] >= 0]
+        fewer = [key for key in first if first[key] <= 0 and reach[key] < 0]
         findings = {
-            "better first answers for fewer problems within reach": [
-                key for key in better if reach[key] < 0
-            ],
-            "better first answers, no reach lost beyond chance": [
-                key for key in better if reach[key] >= 0
-            ],
-            "fewer problems within reach": [
-                key for key in first if first[key] <= 0 and reach[key] < 0
-            ],
+            "better first answers for fewer problems within reach": traded,
+            "better first answers, no reach lost beyond chance": kept,
+            "fewer problems within reach": fewer,
         }
         said = [f"{self._named(of, len(first))}: {text}" for text, of in findings.items() if of]
         return f"{set_title(self.name)} \N{EN DASH} {'; '.join(said) or self._tie(first)}"
@@ -335,7 +304,7 @@ class ComparedSet:
         }
 
     def _named(self, keys: Sequence[str], of: int) -> str:
-        if len(keys) > _MOST_NAMED:
+        if len(keys) > 2:
             return f"{len(keys)} of {of} runs"
         return " and ".join(self.labels[key] for key in keys)
 
@@ -344,16 +313,8 @@ class ComparedSet:
         return f"{who} be distinguished from {self._baseline}"
 
 
-_MOST_NAMED = 2
-
-
 def report_charts(data: ReportData) -> list[Chart]:
-    """Pass@k, fronts and training; none of what no run has."""
-    return [*_set_charts(data), *training_charts(data.runs, data.groups)]
-
-
-def _set_charts(data: ReportData) -> Iterator[Chart]:
-    """Pass@k and fronts of every set, of runs and of groups of seeds.
+    """Pass@k and fronts of every set, of runs and of groups of seeds, and training.
 
     Rows are against the first run of a set. Where runs began with several policies that is not
     what each began with, so titles state no finding.
@@ -361,33 +322,19 @@ def _set_charts(data: ReportData) -> Iterator[Chart]:
     labels = {key: label for key, (label, _) in data.drawn.items()}
     looks = {key: look for key, (_, look) in data.drawn.items()}
     several = len({run.baseline for run in data.runs} - {None}) > 1
-    sets = [
-        ComparedSet(
-            name=name,
-            rows=_with_groups(data, of),
-            labels=labels,
-            told=() if several else data.folded,
-        )
-        for name, of in data.comparison.items()
-    ]
-    for one in sets:
-        yield pass_at_k_chart(one, looks)
-    for one in sets:
-        front = front_chart(one, looks, shown=data.folded)
-        if front is not None:
-            yield front
-
-
-def _with_groups(data: ReportData, rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    of_run: dict[str, list[ComparisonRow]] = {}
-    for row in rows:
-        of_run.setdefault(row.run, []).append(row)
-    over = [
-        row
-        for group in data.groups
-        for row in rows_over_seeds(group.key, [of_run.get(key, []) for key in group.runs])
-    ]
-    return [*rows, *over]
+    told = () if several else data.folded
+    sets = []
+    for name, rows in data.comparison.items():
+        of_run: dict[str, list[ComparisonRow]] = {}
+        for row in rows:
+            of_run.setdefault(row.run, []).append(row)
+        every = list(rows)
+        for group in data.groups:
+            every += rows_over_seeds(group.key, [of_run.get(key, []) for key in group.runs])
+        sets.append(ComparedSet(name=name, rows=every, labels=labels, told=told))
+    of_k = [pass_at_k_chart(one, looks) for one in sets]
+    fronts = filter(None, [front_chart(one, looks, shown=data.folded) for one in sets])
+    return [*of_k, *fronts, *training_charts(data.runs, data.groups)]
 
 
 def pass_at_k_chart(of: ComparedSet, looks: Mapping[str, Look]) -> Chart:
@@ -425,8 +372,10 @@ def front_chart(
         rows = [found[metric, key] for key in keys]
         for end, name in (("", "value"), ("_lo", "lo"), ("_hi", "hi")):
             columns[axis + end] = [getattr(row, name) for row in rows]
-        domain = _domain(columns[f"{axis}_lo"], columns[f"{axis}_hi"])
-        at[axis] = quantity(axis, titles[axis], scale={"domain": domain, "nice": False}, axis=_AXIS)
+        low, high = min(columns[f"{axis}_lo"]), max(columns[f"{axis}_hi"])
+        room = max(0.08 * (high - low), 0.01)  # never so little that noise looks large
+        scale = {"domain": [low - room, high + room], "nice": False}
+        at[axis] = quantity(axis, titles[axis], scale=scale, axis=_AXIS)
     legend = {"values": [of.labels[key] for key in keys if key in shown], **_LEGEND}
     runs = {
         name: {**channel, **nominal("label"), "legend": legend}
@@ -478,10 +427,3 @@ _AXIS = {
     "tickCount": 5,
     "labelExpr": "datum.value > 1.0001 ? '' : datum.label",
 }
-
-
-def _domain(lows: Sequence[float], highs: Sequence[float]) -> list[float]:
-    """A little more than the intervals take, and never so little that noise looks large."""
-    low, high = min(lows), max(highs)
-    room = max(0.08 * (high - low), 0.01)
-    return [low - room, high + room]

@@ -4,14 +4,14 @@ import base64
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -25,7 +25,7 @@ from dph.results.report.charts import report_charts
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.report.run_table import run_table
 from dph.results.report.verdicts import diagnosed_runs, verdict_lines
-from dph.results.vocabulary import DEFINITIONS, Look, on_dark, set_label, where_of
+from dph.results.vocabulary import DEFINITIONS, on_dark, set_label, where_of
 from dph.runs.evaluate.metrics import pass_at_k
 from dph.tasks.environments import ToolResult, read_turns
 
@@ -76,18 +76,11 @@ def vega_script() -> str:
     return script
 
 
-_FIRST = ("maths.js", "text.js", "data.js", "runs.js", "charts.js", "training.js", "table.js")
-_LAST = (
-    "filters.js",
-    "list.js",
-    "problems.js",
-    "tokens.js",
-    "reader.js",
-    "problem.js",
-    "keyboard.js",
-    "main.js",
+FILE_SCRIPTS = (
+    *("maths.js", "text.js", "data.js", "runs.js", "charts.js", "training.js", "table.js"),
+    *("listed.js", "search.js", "file.js", "filters.js", "list.js", "problems.js", "tokens.js"),
+    *("reader.js", "problem.js", "keyboard.js", "main.js"),
 )
-FILE_SCRIPTS = (*_FIRST, "listed.js", "search.js", "file.js", *_LAST)
 """The scripts of the page, in the order in which they are run."""
 SERVED_SCRIPTS = ("live.js", *FILE_SCRIPTS)
 """Those of a page that asks the server it came from what is new."""
@@ -96,64 +89,28 @@ SERVED_SCRIPTS = ("live.js", *FILE_SCRIPTS)
 # Progress of training.
 
 
-State = Literal["running", "stopped", "failed", "finished"]
-_LOCKS = Path("/proc/locks")
-_LATEST = 20
-"""Steps whose median is taken for the time of one that is to come."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingProgress:
-    """Step ``step`` of ``steps``; ``seconds_left`` is None unless it runs.
+def training_progress(
+    path: Path, recipe: Recipe | None, log: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """Step ``step`` of ``steps``; None of what has no recipe or has not begun.
 
     ``running``: a process holds the directory's lock. ``failed``: it ended with a loss that was not
-    finite. ``stopped``: it ended before its last step.
-    """
-
-    stage: str
-    step: int
-    steps: int
-    state: State
-    seconds_left: float | None
-
-
-def training_progress(
-    path: Path,
-    recipe: Recipe | None,
-    log: Sequence[Mapping[str, Any]],
-    *,
-    locks: Collection[int] | None = None,
-) -> list[TrainingProgress]:
-    """Progress of training; none of what has no recipe or has not begun.
-
-    ``locks`` are inodes of files that are locked [default: those of this machine].
+    finite. ``stopped``: it ended before its last step. ``seconds_left`` is None unless it runs.
     """
     if recipe is None:
-        return []
-    held = _held_locks() if locks is None else locks
-    steps = recipe.train.steps
+        return None
+    steps, left = recipe.train.steps, None
     step = max((int(row["step"]) for row in log), default=0)
-    state = _state(path, step, steps, running=_inode(path / ".lock") in held)
-    left = _left(log, steps - step) if state == "running" else None
-    found = TrainingProgress(
-        stage="training", step=step, steps=steps, state=state, seconds_left=left
-    )
-    return [found] if step or state == "running" else []
-
-
-def _state(place: Path, step: int, steps: int, *, running: bool) -> State:
+    failed = path / f"failed_batch_step_{step + 1:06d}.json"  # those of earlier tries stay
+    state = "failed" if failed.exists() else "stopped"
     if step >= steps:
-        return "finished"
-    if running:
-        return "running"
-    failed = place / f"failed_batch_step_{step + 1:06d}.json"  # those of earlier tries stay
-    return "failed" if failed.exists() else "stopped"
-
-
-def _left(rows: Sequence[Mapping[str, Any]], steps: int) -> float | None:
-    """Seconds of the steps to come; None before the first."""
-    seconds = [row["seconds"] for row in rows if isinstance(row.get("seconds"), int | float)]
-    return steps * median(seconds[-_LATEST:]) if seconds else None
+        state = "finished"
+    elif _inode(path / ".lock") in _held_locks():
+        state = "running"
+        seconds = [row["seconds"] for row in log if isinstance(row.get("seconds"), int | float)]
+        left = (steps - step) * median(seconds[-20:]) if seconds else None  # of the latest steps
+    found = {"stage": "training", "step": step, "steps": steps, "state": state}
+    return {**found, "seconds_left": left} if step or state == "running" else None
 
 
 def _held_locks() -> set[int]:
@@ -162,7 +119,7 @@ def _held_locks() -> set[int]:
     Trying a lock would keep a run from starting at that moment, so the list is read.
     """
     try:
-        lines = _LOCKS.read_text().splitlines()
+        lines = Path("/proc/locks").read_text().splitlines()
     except OSError:
         return set()
     fields = (line.split() for line in lines)
@@ -179,35 +136,7 @@ def _inode(path: Path) -> int | None:
 # Trajectories of an environment: turns that answers took, and what their tools came to.
 
 
-class TurnRow(NamedTuple):
-    """Answers that took ``turns`` turns; ``within`` counts answers with no more turns as right."""
-
-    turns: int
-    share: float
-    right: float
-    within: float
-
-
-class ToolRow(NamedTuple):
-    """Calls of a tool for each answer, and the share of them that failed."""
-
-    tool: str
-    calls: float
-    failed: float
-
-
-class TurnFacts(NamedTuple):
-    """Turns and tools of a run's samples on a set."""
-
-    key: str
-    label: str
-    set_name: str
-    k: int
-    turns: Sequence[TurnRow]
-    tools: Sequence[ToolRow]
-
-
-def turn_facts(runs: Sequence[ReportRun]) -> list[TurnFacts]:
+def turn_facts(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
     """Of every run whose answers are trajectories, and every set; greedy answers are left out."""
     found = []
     for run in runs:
@@ -222,7 +151,8 @@ def turn_facts(runs: Sequence[ReportRun]) -> list[TurnFacts]:
     return found
 
 
-def _turn_facts(run: ReportRun, name: str, rows: Sequence[Mapping[str, Any]]) -> TurnFacts:
+def _turn_facts(run: ReportRun, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Turns and tools of a run's samples on a set, as the template shows them."""
     taken: list[int] = []
     calls: Counter[str] = Counter()
     failed: Counter[str] = Counter()
@@ -237,28 +167,23 @@ def _turn_facts(run: ReportRun, name: str, rows: Sequence[Mapping[str, Any]]) ->
     each: dict[str, Counter[int]] = {row["problem_id"]: Counter() for row in rows}
     for row, turns_taken, is_right in zip(rows, taken, right, strict=True):
         each[row["problem_id"]][turns_taken] += is_right
-    return TurnFacts(
-        key=run.key,
-        label=run.label,
-        set_name=name,
-        k=samples,
-        turns=[
-            TurnRow(
-                turns=most,
-                share=taken.count(most) / len(rows),
-                right=fmean(ok for ok, turns in zip(right, taken, strict=True) if turns == most),
-                within=fmean(
-                    pass_at_k(samples, sum(n for t, n in of.items() if t <= most), samples)
-                    for of in each.values()
-                ),
-            )
-            for most in sorted(set(taken))
-        ],
-        tools=[
-            ToolRow(tool=tool, calls=calls[tool] / len(rows), failed=failed[tool] / calls[tool])
-            for tool in sorted(calls)
-        ],
-    )
+    by_turns = []
+    for most in sorted(set(taken)):
+        solved = (sum(n for t, n in of.items() if t <= most) for of in each.values())
+        row = {
+            "turns": most,
+            "share": taken.count(most) / len(rows),
+            "right": fmean(ok for ok, turns in zip(right, taken, strict=True) if turns == most),
+            # Answers with no more turns than these count as right.
+            "within": fmean(pass_at_k(samples, count, samples) for count in solved),
+        }
+        by_turns.append(row)
+    by_tool = [
+        {"tool": tool, "calls": calls[tool] / len(rows), "failed": failed[tool] / calls[tool]}
+        for tool in sorted(calls)
+    ]
+    found = {"key": run.key, "label": run.label, "set_name": name, "k": samples}
+    return {**found, "turns": by_turns, "tools": by_tool}
 
 
 # The page itself.
@@ -293,7 +218,12 @@ def page_html(
 
 def page_styles(data: ReportData) -> list[str]:
     """The page's styles, and the colours of the runs and of groups of seeds."""
-    return [_own("style.css"), _colours({key: look for key, (_, look) in data.drawn.items()})]
+    colours = [
+        f":root {{ --{key}: light-dark({look.colour}, {on_dark(look.colour)}); }}\n"
+        f".of-{key} {{ --run: var(--{key}); }}\n"
+        for key, (_, look) in data.drawn.items()
+    ]
+    return [_own("style.css"), "".join(colours)]
 
 
 def page_script(names: Sequence[str]) -> str:
@@ -303,27 +233,17 @@ def page_script(names: Sequence[str]) -> str:
 
 def page_index(data: ReportData) -> dict[str, Any]:
     """Runs, groups of seeds and words as the page's scripts know them."""
-    return {
-        "runs": [
-            {"key": run.key, "label": with_code_points(run.label), "base": run.is_base}
-            for run in data.runs
-        ],
-        "groups": [
-            {"key": of.key, "label": with_code_points(of.label), "runs": list(of.runs)}
-            for of in data.groups
-        ],
-        "words": dict(DEFINITIONS),
-        "progress": progress_of(data.runs),
-    }
+    labels = {key: with_code_points(label) for key, (label, _) in data.drawn.items()}
+    runs = [{"key": of.key, "label": labels[of.key], "base": of.is_base} for of in data.runs]
+    groups = [{"key": g.key, "label": labels[g.key], "runs": list(g.runs)} for g in data.groups]
+    progress = progress_of(data.runs)
+    return {"runs": runs, "groups": groups, "words": dict(DEFINITIONS), "progress": progress}
 
 
 def progress_of(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
     """Steps that each run has trained, a row a stage."""
-    return [
-        {"key": run.key, **asdict(one)}
-        for run in runs
-        for one in training_progress(run.path, run.recipe, run.log)
-    ]
+    found = {run.key: training_progress(run.path, run.recipe, run.log) for run in runs}
+    return [{"key": key, **one} for key, one in found.items() if one is not None]
 
 
 def _environment() -> Environment:
@@ -347,24 +267,12 @@ def _environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """Names of files, styles and databases are others' text; scripts and styles are ours."""
-    return (
-        with_code_points(value)
-        if isinstance(value, str) and not isinstance(value, Markup)
-        else value
-    )
+    others = isinstance(value, str) and not isinstance(value, Markup)
+    return with_code_points(value) if others else value
 
 
 def _own(name: str) -> str:
     return files("dph.results.report").joinpath("browser", name).read_text(encoding="utf-8")
-
-
-def _colours(looks: Mapping[str, Look]) -> str:
-    lines = (
-        f":root {{ --{key}: light-dark({look.colour}, {on_dark(look.colour)}); }}\n"
-        f".of-{key} {{ --run: var(--{key}); }}"
-        for key, look in looks.items()
-    )
-    return "\n".join(lines) + "\n"
 
 
 # ``report.html``: everything in one file, which needs no network and runs nothing but its own.
@@ -400,13 +308,17 @@ def write_report(
     blocks = answer_blocks(data, limits or Limits())
     scripts = [vega_script(), page_script(FILE_SCRIPTS)]
     styles = page_styles(data)
+    policy = (
+        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
     html = page_html(
         data,
         title=title,
         lead=lead,
         made=made,
         served=None,
-        policy=_policy(scripts, styles),
+        policy=policy,
         styles=[Markup(style) for style in styles],
         vega=Markup(scripts[0]),
         script=Markup(scripts[1]),
@@ -423,13 +335,6 @@ def report_index(data: ReportData, answers: dict[str, Any]) -> dict[str, Any]:
     """All of the page but texts: runs, charts, the table, and ``answers``, the index of those."""
     charts = [chart.document() for chart in report_charts(data)]
     return {**page_index(data), "charts": charts, "table": run_table(data), **answers}
-
-
-def _policy(scripts: list[str], styles: list[str]) -> str:
-    return (
-        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
 
 
 def _hashes(texts: list[str]) -> str:

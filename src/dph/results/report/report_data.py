@@ -44,30 +44,26 @@ def compare_sets(
 
 def against_baselines(
     runs: Sequence["ReportRun"], comparison: Mapping[str, Sequence[ComparisonRow]], *, seed: int
-) -> dict[str, list[ComparisonRow]]:
-    """By run, its rows against its initial policy; without one, against the table's first run."""
+) -> tuple[dict[str, list[ComparisonRow]], dict[str, dict[str, Band]]]:
+    """By run, its rows against its initial policy, and by set the band of their Pass@k.
+
+    Without an initial policy they are against the table's first run.
+    """
     scores = {run.key: run.scores for run in runs}
-    found = {}
+    found, bands = {}, {}
     for run in runs:
-        rows, against = comparison, {comparison[name][0].run for name in run.scores}
-        if run.baseline is not None and against != {run.baseline}:
+        first = {name: comparison[name][0].run for name in run.scores}
+        rows = comparison
+        if run.baseline is not None and set(first.values()) != {run.baseline}:
             rows = compare_sets({key: scores[key] for key in (run.baseline, run.key)}, seed=seed)
         found[run.key] = [row for of_set in rows.values() for row in of_set if row.run == run.key]
-    return found
-
-
-def bands_of(
-    runs: Sequence["ReportRun"], comparison: Mapping[str, Sequence[ComparisonRow]], *, seed: int
-) -> dict[str, dict[str, Band]]:
-    """By run and set, the band of the same differences of Pass@k."""
-    scores = {run.key: run.scores for run in runs}
-    found: dict[str, dict[str, Band]] = {run.key: {} for run in runs if not run.is_base}
-    for run in runs:
-        for name, mine in run.scores.items() if not run.is_base else ():
-            against = run.baseline or comparison[name][0].run
-            if against != run.key and name in scores[against]:
-                found[run.key][name] = pass_at_k_band(mine, scores[against][name], seed)
-    return found
+        against = {name: run.baseline or first[name] for name in run.scores if not run.is_base}
+        bands[run.key] = {
+            name: pass_at_k_band(run.scores[name], scores[other][name], seed)
+            for name, other in against.items()
+            if other != run.key and name in scores[other]
+        }
+    return found, bands
 
 
 def run_diagnoses(
@@ -201,27 +197,23 @@ def rows_over_seeds(key: str, of_seed: Sequence[Sequence[ComparisonRow]]) -> lis
     found: dict[tuple[str, str], list[ComparisonRow]] = {}
     for row in (row for rows in of_seed for row in rows):
         found.setdefault((row.set_name, row.metric), []).append(row)
-    return [_over_seeds(key, rows) for rows in found.values() if len(rows) == len(of_seed)]
-
-
-def _over_seeds(key: str, rows: Sequence[ComparisonRow]) -> ComparisonRow:
-    value = mean_over_seeds([row.value for row in rows])
-    apart = [row.difference.mean for row in rows if row.difference is not None]
-    lo, hi = value.interval((0.0, 1.0)) or (value.mean, value.mean)
-    difference = None
-    if len(apart) == len(rows):
-        over = mean_over_seeds(apart)
-        ends = over.interval() or (over.mean, over.mean)
-        difference = Difference(mean=over.mean, lo=ends[0], hi=ends[1])
-    return replace(rows[0], run=key, value=value.mean, lo=lo, hi=hi, difference=difference)
+    means = []
+    for rows in (rows for rows in found.values() if len(rows) == len(of_seed)):
+        value, difference = mean_over_seeds([row.value for row in rows]), None
+        lo, hi = value.interval((0.0, 1.0)) or (value.mean, value.mean)
+        apart = [row.difference.mean for row in rows if row.difference is not None]
+        if len(apart) == len(rows):
+            over = mean_over_seeds(apart)
+            ends = over.interval() or (over.mean, over.mean)
+            difference = Difference(mean=over.mean, lo=ends[0], hi=ends[1])
+        mean = replace(rows[0], run=key, value=value.mean, lo=lo, hi=hi, difference=difference)
+        means.append(mean)
+    return means
 
 
 def evaluated_sets(run: ReportRun) -> list[str]:
     """The sets that a run has answers on, problems that cannot be graded included."""
-    if run.samples is None:
-        return []
-    names: list[str] = run.samples["set"].unique().to_pylist()
-    return names
+    return [] if run.samples is None else list(run.samples["set"].unique().to_pylist())
 
 
 def read_report(places: Sequence[str | Path], *, seed: int = 0) -> ReportData:
@@ -245,6 +237,7 @@ def read_report(places: Sequence[str | Path], *, seed: int = 0) -> ReportData:
     diagnoses, unexplained = run_diagnoses(found, {run.path: run.key for run in runs})
     unread = [f"without its settings: {one.unread_recipe}" for one in found if one.unread_recipe]
     comparison = compare_sets({run.key: run.scores for run in runs}, seed=seed)
+    against_own, bands = against_baselines(runs, comparison, seed=seed)
     return ReportData(
         runs=runs,
         problems=problems,
@@ -252,8 +245,8 @@ def read_report(places: Sequence[str | Path], *, seed: int = 0) -> ReportData:
         diagnoses=diagnoses,
         notes=[*notes, *unread, *(one.why_alone for one in found if one.why_alone), *unexplained],
         groups=seed_groups(runs),
-        against_own=against_baselines(runs, comparison, seed=seed),
-        bands=bands_of(runs, comparison, seed=seed),
+        against_own=against_own,
+        bands=bands,
     )
 
 
@@ -300,10 +293,6 @@ def _looks(
     recipes = {run: run.recipe for run in others}
     methods = {run: recipe.method for run, recipe in recipes.items() if recipe is not None}
     base = method_label(BASE)
-    drawn = looks_by_method(
-        {
-            label: methods.get(run) or (BASE if label == base else run.path.name)
-            for run, label in labels.items()
-        }
-    )
+    names = {run: BASE if label == base else run.path.name for run, label in labels.items()}
+    drawn = looks_by_method({labels[run]: methods.get(run) or name for run, name in names.items()})
     return {run: drawn[label] for run, label in labels.items()}

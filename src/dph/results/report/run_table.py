@@ -106,7 +106,12 @@ def run_table(data: ReportData) -> dict[str, Any]:
 def table_columns(data: ReportData) -> list[TableColumn]:
     """All columns; one that is known of no line has no cells."""
     scores = [column for name in data.comparison for column in _score_columns(data, name)]
-    return [*scores, *_cost_columns(data), *_facts(data), *_settings(data)]
+    settings = []
+    for key, of_runs in differing_settings(data.runs).items():
+        values = {run: TableCell(with_code_points(text)) for run, text in of_runs.items()}
+        heading = ("settings that differ", key)
+        settings.append(_column(data, f"setting/{key}", heading, "text", values))
+    return [*scores, *_cost_columns(data), *_facts(data), *settings]
 
 
 def _shown(keys: Sequence[str], sets: Sequence[str]) -> list[str]:
@@ -142,10 +147,12 @@ def _score_columns(data: ReportData, name: str) -> Iterator[TableColumn]:
         yield _column(data, f"{name}/{metric}", (group, title), "percent", values, word)
     sets = {run.key: (run.evaluation or {}).get("sets", {}).get(name, {}) for run in data.runs}
     for metric, (title, kind) in _EVALUATED.items():
-        values = {
-            key: TableCell(summary.get(metric), detail=_null(summary, metric))
-            for key, summary in sets.items()
-        }
+        values = {}
+        for key, summary in sets.items():
+            null, again = summary.get(f"{metric}_null"), None
+            if null is not None:
+                again = f"a second draw of the initial policy: {100 * null:.1f}"
+            values[key] = TableCell(summary.get(metric), detail=again)
         yield _column(data, f"{name}/{metric}", (group, title), kind, values, metric)
     for change in ("lost", "gained"):
         values = {
@@ -173,11 +180,6 @@ _EVALUATED: Mapping[str, tuple[str, Kind]] = {
 """Title and kind of what is taken from evaluation.json."""
 
 
-def _null(summary: Mapping[str, Any], metric: str) -> str | None:
-    null = summary.get(f"{metric}_null")
-    return None if null is None else f"a second draw of the initial policy: {100 * null:.1f}"
-
-
 def _column(
     data: ReportData,
     key: str,
@@ -194,9 +196,8 @@ def _column(
     every = {**cells, **over}
     if all(cell.value in (None, "") for cell in every.values()):
         every = {}
-    return TableColumn(
-        key=key, group=heading[0], title=heading[1], kind=kind, cells=every, word=word
-    )
+    group, title = heading
+    return TableColumn(key=key, group=group, title=title, kind=kind, cells=every, word=word)
 
 
 _BOUNDS = {"percent": (0.0, 1.0), "number": (1.0, inf)}
@@ -238,8 +239,7 @@ def _cost_columns(data: ReportData) -> Iterator[TableColumn]:
             key: TableCell(getattr(cost, what) or None, detail=_by_stage(cost, what) or None)
             for key, cost in costs.items()
         }
-        heading = ("cost, all stages", title)
-        yield _column(data, f"cost/{what}", heading, kind, values, "cost")
+        yield _column(data, f"cost/{what}", ("cost, all stages", title), kind, values, "cost")
 
 
 def _by_stage(cost: RunCost, what: str) -> str:
@@ -254,39 +254,31 @@ def _by_stage(cost: RunCost, what: str) -> str:
 
 
 def _facts(data: ReportData) -> Iterator[TableColumn]:
-    facts = {run.key: _facts_of(run) for run in data.runs}
+    facts: dict[str, dict[str, Any]] = {}
+    for run in data.runs:
+        recipe, evaluation = run.recipe, run.evaluation or {}
+        found = {
+            "method": method_label(recipe.method) if recipe else None,
+            "seed": recipe.seed if recipe else None,
+            "steps": max((int(row["step"]) for row in run.log), default=None),
+            "samples a problem": evaluation.get("samples"),
+            "graded by": _verifiers(run),
+            "trained by": _software(run),
+            "model": str(recipe.model.path) if recipe else evaluation.get("model"),
+            "directory": _place_of(run.path),
+        }
+        visible = {k: with_code_points(v) for k, v in found.items() if isinstance(v, str)}
+        facts[run.key] = found | visible
     for title in next(iter(facts.values()), {}):
         values = {key: TableCell(of[title]) for key, of in facts.items()}
         kind: Kind = "count" if title in ("seed", "steps", "samples a problem") else "text"
         yield _column(data, f"run/{title.replace(' ', '_')}", ("run", title), kind, values)
 
 
-def _facts_of(run: ReportRun) -> dict[str, float | str | None]:
-    recipe, evaluation = run.recipe, run.evaluation or {}
-    model = evaluation.get("model") if recipe is None else str(recipe.model.path)
-    found = {
-        "method": method_label(recipe.method) if recipe else None,
-        "seed": recipe.seed if recipe else None,
-        "steps": max((int(row["step"]) for row in run.log), default=None),
-        "samples a problem": evaluation.get("samples"),
-        "graded by": _verifiers(run),
-        "trained by": _software(run),
-        "model": model,
-        "directory": _place_of(run.path),
-    }
-    return {k: with_code_points(v) if isinstance(v, str) else v for k, v in found.items()}
-
-
 def _place_of(path: Path) -> str:
     """The path from the working directory on, if it is inside it."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)
-
-
-def _settings(data: ReportData) -> Iterator[TableColumn]:
-    for key, of_runs in differing_settings(data.runs).items():
-        values = {run: TableCell(with_code_points(text)) for run, text in of_runs.items()}
-        yield _column(data, f"setting/{key}", ("settings that differ", key), "text", values)
 
 
 def differing_settings(runs: Sequence[ReportRun]) -> dict[str, dict[str, str]]:

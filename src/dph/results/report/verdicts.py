@@ -80,14 +80,19 @@ class RunVerdict:
         if not self._compared:
             texts.append(f"nothing to compare with {self.baseline}")
         elif not self.is_told_apart:
-            texts.append(f"cannot be distinguished from {self.baseline} {_and(self.sets)}")
+            *first, last = map(where_of, self.sets)
+            where = f"{', '.join(first)} and {last}" if first else last
+            texts.append(f"cannot be distinguished from {self.baseline} {where}")
             bounds = (bound for one in self._compared for bound in (one.of.lo, one.of.hi))
             widest = 100 * max(map(abs, bounds))
             texts.append(f"every difference is within {widest:.1f} points")
         else:
             texts += [self._metric(metric) for metric in self._metrics]
             texts += [*self._reach(), self._ways()]
-            lost = self._problems()
+            counts = {name: count for name, count in self.lost.items() if count}
+            if total := sum(counts.values()):
+                text = f"{total} problem{'s' * (total > 1)} lost{' a seed' * (self.seeds > 1)}"
+                lost.append(VerdictPart(text=text, lost=counts))
             if alone := sum(self.alone.values()):
                 lost.append(VerdictPart(text=f"{alone} solved by {self.baseline} alone"))
         lost += [VerdictPart(text=text) for text in self.unnamed]
@@ -153,14 +158,6 @@ class RunVerdict:
         where = f" {where_of(fewest)}" if len(self.ways) > 1 else ""
         return f"{left:.1f} of {of:.1f} ways of answering left{where}"
 
-    def _problems(self) -> list[VerdictPart]:
-        lost = {name: count for name, count in self.lost.items() if count}
-        total = sum(lost.values())
-        text = (
-            f"{total} problem{'' if total == 1 else 's'} lost{' a seed' if self.seeds > 1 else ''}"
-        )
-        return [VerdictPart(text=text, lost=lost)] if lost else []
-
 
 @dataclass(frozen=True, slots=True)
 class _Change:
@@ -182,11 +179,6 @@ class _Change:
         """The difference in half widths of its interval."""
         half = (self.of.hi - self.of.lo) / 2
         return abs(self.of.mean) / half if half > 0 else abs(self.of.mean) * 1e9
-
-
-def _and(names: Sequence[str]) -> str:
-    labels = [where_of(name) for name in names]
-    return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
 def verdict_against(
@@ -220,18 +212,11 @@ def verdict_against(
 # Verdicts on the runs of a report.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictLine:
-    """A verdict on a run, or on the ``runs`` that differ only in their seed."""
+def verdict_lines(data: ReportData) -> list[dict[str, Any]]:
+    """A line for every run that can be compared, ranked; it says which seeds are not evaluated.
 
-    key: str
-    label: str
-    runs: Sequence[str]
-    parts: Sequence[VerdictPart]
-
-
-def verdict_lines(data: ReportData) -> list[VerdictLine]:
-    """A line for every run that can be compared, ranked; it says which seeds are not evaluated."""
+    A line is on a run, or on the ``runs`` that differ only in their seed.
+    """
     if not data.comparison:
         return []
     grouped = {group.key: group.runs for group in data.groups}
@@ -244,7 +229,7 @@ def verdict_lines(data: ReportData) -> list[VerdictLine]:
             found[key] = of_seeds(data, labels[key], evaluated, planned=len(keys))
     ranked = sorted(found, key=lambda key: found[key].rank)
     return [
-        VerdictLine(key=key, label=labels[key], runs=runs[key], parts=found[key].parts())
+        {"key": key, "label": labels[key], "runs": runs[key], "parts": found[key].parts()}
         for key in ranked
     ]
 
@@ -295,31 +280,18 @@ def of_seeds(
 # The index of diagnoses.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnosedRun:
-    """A run of the index of diagnoses; ``changed`` are the sets on which anything was found."""
+def diagnosed_runs(data: ReportData) -> list[dict[str, Any]]:
+    """The runs with a diagnosis: those that lost most first, those without any change last.
 
-    run: ReportRun
-    lost: int
-    gained: int
-    changed: Sequence[str]
-
-
-def diagnosed_runs(data: ReportData) -> list[DiagnosedRun]:
-    """The runs with a diagnosis: those that lost most first, those without any change last."""
-    found = [_diagnosed(data, run) for run in data.runs if run.key in data.diagnoses]
-    return sorted(found, key=lambda one: (not one.changed, -one.lost, -one.gained))
-
-
-def _diagnosed(data: ReportData, run: ReportRun) -> DiagnosedRun:
-    sets = data.diagnoses[run.key]["sets"]
-    counts = [of["counts"] for of in sets.values()]
-    return DiagnosedRun(
-        run=run,
-        lost=sum(of["lost"] for of in counts),
-        gained=sum(of["gained"] for of in counts),
-        changed=[name for name, of in sets.items() if _is_changed(of)],
-    )
+    ``changed`` are the sets on which anything was found.
+    """
+    found = []
+    for run in (run for run in data.runs if run.key in data.diagnoses):
+        sets = data.diagnoses[run.key]["sets"]
+        lost, gained = (sum(of["counts"][c] for of in sets.values()) for c in ("lost", "gained"))
+        changed = [name for name, of in sets.items() if _is_changed(of)]
+        found.append({"run": run, "lost": lost, "gained": gained, "changed": changed})
+    return sorted(found, key=lambda one: (not one["changed"], -one["lost"], -one["gained"]))
 
 
 def _is_changed(of_set: Mapping[str, Any]) -> bool:
