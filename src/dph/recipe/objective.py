@@ -167,7 +167,7 @@ def expand_shorthand(objective: Mapping[str, Any]) -> dict[str, Any]:
                 raise ValueError(f"{parent} is a table of settings, got {inside!r}")
             table[parent] = dict(inside)
             table = table[parent]
-        if table.get(last, value) != value:
+        if last in table and table[last] != value:  # nan is not equal to itself
             place = ".".join(SHORTHAND[name])
             raise ValueError(f"{name}={value!r} is short for {place}, but that is {table[last]!r}")
         table[last] = value
