@@ -266,9 +266,11 @@ def solvable(
     rest = iter(made)
     while chunk := list(islice(rest, _AT_ONCE)):
         pairs: list[CodePair | Verdict] = []
-        for each in chunk:
-            task = parse_task(each.problem.answer, each.problem.problem_id)
-            pairs.append(CodePair(task, each.solution) if each.solution is not None else _UNCHECKED)
+        for problem, solution in ((each.problem, each.solution) for each in chunk):
+            if solution is None:
+                pairs.append(_UNCHECKED)
+            else:
+                pairs.append(CodePair(parse_task(problem.answer, problem.problem_id), solution))
         judged = verifier.judge(pairs)
         for each, verdict in zip(chunk, (timed.verdict for timed in judged), strict=True):
             if verdict.outcome is Outcome.CORRECT:

@@ -127,8 +127,9 @@ class WorkerPool(Closing):
         return [reply for reply in batch.replies if reply is not None]
 
     def start(self, what: str) -> None:
-        """Start one worker now; where that is not possible, ``what`` it is for cannot be used."""
+        """Start one worker now, or close and say that ``what`` it is for cannot be used."""
         if reason := self._work.start_one():
+            self.close()
             raise SettingsError(f"{what} cannot be used: {reason}")
 
     def close(self) -> None:
