@@ -193,7 +193,9 @@ def test_a_worker_that_cannot_start_says_why(make_pool, options, words):
     pool = make_pool(**options)
     with pytest.raises(SettingsError, match=f"the grader cannot be used: .*{words}"):
         pool.start("the grader")
-    replies = pool.run([("echo", 1), ("echo", 2)])
+    with pytest.raises(VerifierError, match="closed"):
+        pool.run([("echo", 1)])
+    replies = make_pool(**options).run([("echo", 1), ("echo", 2)])
     assert kinds(replies) == ["FAILED"] * 2
     assert words in replies[0].reason
 
