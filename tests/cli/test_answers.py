@@ -47,8 +47,8 @@ def test_two_files_become_a_full_report_in_one_command(dph, files):
         "trained.jsonl: rows of graded answers, 24 problems, 8 answers each, right by correct",
     ]
     page = (files / "report.html").read_text()
-    assert "solved by Base model alone" in page
-    assert "Solved by the base model alone" in page
+    assert "solved only by Base model" in page
+    assert "Solved only by the base model" in page
     letters = page.split('id="answers-0-0"')[1].split(">", 1)[1].split("<", 1)[0]
     piece = unpacked(letters.strip())
     assert piece["problems"][0] == {"prompt": "What is 0 + 0?", "fields": {"answer": "0"}}
@@ -74,7 +74,7 @@ def test_a_diagnosis_names_what_only_the_baseline_solved(dph):
     assert "no metrics.jsonl" not in out
     assert "solved by the base model and by no answer of the run" in out
     assert "12 of them were solved too rarely for each to be named lost" in out
-    assert "solved by the base model alone: 10 of 12" in out
+    assert "solved only by the base model: 10 of 12" in out
 
 
 def test_answers_without_styles_are_classified_by_the_one_that_is_named(dph, refusal, files):

@@ -245,7 +245,7 @@ def _counts_table(found: SetDiagnosis) -> "Table":
         *(f"{one.observed} ({one.lo} to {one.hi})" for one in found.totals.values()),
     ]
     titles = ["problems", *(change.value for change in Change), "right answers"]
-    titles += ["solved by the base model alone", "by the run alone"]
+    titles += ["solved only by the base model", "only by the run"]
     return _table("in brackets: 95% range of two draws of one model", titles, [cells])
 
 
@@ -289,7 +289,7 @@ def _problem_tables(found: SetDiagnosis, most: int) -> Iterator["Table"]:
     if found.solved_before_alone and most:
         shown = found.solved_before_alone[:most]
         yield _table(
-            f"solved by the base model alone: {len(shown)} of {len(found.solved_before_alone)}",
+            f"solved only by the base model: {len(shown)} of {len(found.solved_before_alone)}",
             ["problem", "baseline", "run", ""],
             ([*_counts(one), one.change.value] for one in shown),
         )

@@ -94,7 +94,7 @@ class RunVerdict:
                 text = f"{total} problem{'s' * (total > 1)} lost{' a seed' * (self.seeds > 1)}"
                 lost.append(VerdictPart(text=text, lost=counts))
             if alone := sum(self.alone.values()):
-                lost.append(VerdictPart(text=f"{alone} solved by {self.baseline} alone"))
+                lost.append(VerdictPart(text=f"{alone} solved only by {self.baseline}"))
         lost += [VerdictPart(text=text) for text in self.unnamed]
         return [*(VerdictPart(text=text) for text in texts if text), *lost]
 
