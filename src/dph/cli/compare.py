@@ -294,5 +294,7 @@ def _evaluated(
         runs.append(RunResults(runs[0]).initial.required().path)
     shown = chosen_problems(runs, choice)
     if choice.change and not shown.of:
-        typer.echo("dph diagnose names the problems that only one of the two models solved", err=True)
+        typer.echo(
+            "dph diagnose names the problems that only one of the two models solved", err=True
+        )
     return shown
