@@ -144,3 +144,9 @@ class GradedCompletion:
     completion: Completion
     verdict: Verdict
     style: str | None = None
+
+    def verdict_columns(self) -> dict[str, str | float | None]:
+        """Outcome, reward, reason and style, as every table of answers has them."""
+        verdict = self.verdict
+        found = {"outcome": verdict.outcome.value, "reward": verdict.reward}
+        return {**found, "reason": verdict.reason, "style": self.style}

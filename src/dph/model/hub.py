@@ -17,7 +17,7 @@ from dph.recipe.places import HubFile, hub_file, is_model_id, names_hub
 
 
 def is_on_hub(model: ModelSettings) -> bool:
-    """True if ``model.path`` names a model of the Hub: there is no directory of that name."""
+    """True if ``model.path`` is the name of a model on the Hub and no local directory."""
     return is_model_id(model.path) and not Path(model.path).exists()
 
 

@@ -79,7 +79,9 @@ def engine_settings(engine: Engine) -> Mapping[str, Row]:
 def require_engine_can(recipe: Recipe) -> None:
     """Refuse every setting that ``train.engine`` cannot have, all at once."""
     engine = recipe.train.engine
-    rows, table = engine_settings(engine), recipe.model_dump(mode="json")
+    if not (rows := engine_settings(engine)):
+        return
+    table = recipe.model_dump(mode="json")
     for kind in ("penalties", "anchors"):  # those that weigh nothing are not in use
         active = getattr(recipe.objective, f"active_{kind}")
         table["objective"][kind] = {name: table["objective"][kind][name] for name in active}

@@ -247,7 +247,7 @@ class _Reading:
                 yield from self._names(each)
 
     def _relatives(self, key: Key) -> tuple[bool, set[Key]]:
-        """True if a name's values cannot change; and the name, its wholes and its parts."""
+        """Two things: if a name's values cannot change, and the name with its wholes and parts."""
         if key not in self._told:
             found = {key}
             for links in (self._wholes, self._parts):

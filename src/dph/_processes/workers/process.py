@@ -195,7 +195,7 @@ class WorkerProcess:
         return message
 
     def _wait(self, deadline: float) -> tuple[bool, bool]:
-        """True if the child has something to read, and takes something to write."""
+        """Wait until the child has something to read or takes something to write; says which."""
         poll = select.poll()
         poll.register(self._output, select.POLLIN)
         if self._pending:

@@ -1,4 +1,4 @@
-"""True if rows share their beginnings in the training forward: decided by what it would cost."""
+"""Decide by cost if rows share their beginnings in the training forward."""
 
 import inspect
 import logging
@@ -47,7 +47,7 @@ _LEAST_DRAWS = 2
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """True if a model runs packed rows, and how long they may be."""
+    """A model's support of packed rows: the reason against it, and how long they may be."""
 
     refusal: str | None
     """The reason why it does not; None if it does."""

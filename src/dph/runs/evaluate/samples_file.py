@@ -60,10 +60,7 @@ def samples_table(
                 "text": graded.completion.text,
                 "tokens": graded.completion.length,
                 "finished": graded.completion.finished,
-                "outcome": graded.verdict.outcome.value,
-                "reward": graded.verdict.reward,
-                "reason": graded.verdict.reason,
-                "style": graded.style,
+                **graded.verdict_columns(),
             }
             for group in groups
             for graded in group

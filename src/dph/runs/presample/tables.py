@@ -125,10 +125,7 @@ def graded_table(groups: Sequence[Sequence[GradedCompletion]]) -> pa.Table:
     rows = [
         {
             **{name: getattr(graded.completion, name) for name in _OF_COMPLETION},
-            "outcome": graded.verdict.outcome.value,
-            "reward": graded.verdict.reward,
-            "reason": graded.verdict.reason,
-            "style": graded.style,
+            **graded.verdict_columns(),
         }
         for group in groups
         for graded in group

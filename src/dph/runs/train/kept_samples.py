@@ -213,10 +213,7 @@ class KeptSamples:
                 "tokens": graded.completion.length,
                 "logprob": sum(graded.completion.logprobs),
                 "finished": graded.completion.finished,
-                "outcome": graded.verdict.outcome.value,
-                "reward": graded.verdict.reward,
-                "reason": graded.verdict.reason,
-                "style": graded.style,
+                **graded.verdict_columns(),
             }
             for graded in group.completions
         ]
