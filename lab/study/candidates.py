@@ -126,6 +126,10 @@ class Variant:
     training: str
     """A short hash of what decides the trained weights; variants that share it share a run."""
     k: tuple[int, ...] = ()
+    step: int | None = None
+    """Of the checkpoint that takes the base model's place in an interpolation."""
+    layers: tuple[int, int] | None = None
+    """First and end of the layers that are interpolated; None: all weights are."""
 
     @property
     def method(self) -> str:
@@ -144,7 +148,9 @@ class Variant:
     def run_id(self, seed: int) -> str:
         """The name of the run's results. The same in every clone of the study."""
         weight = "" if self.interpolate is None else f".x{self.interpolate:g}"
-        return self.training_id(seed) + weight
+        start = "" if self.step is None else f".from{self.step}"
+        layers = "" if self.layers is None else ".layers{}-{}".format(*self.layers)
+        return self.training_id(seed) + weight + start + layers
 
     def _words(self) -> str:
         if self.asked is None:
@@ -198,6 +204,8 @@ class Variants:
             learning_rate=recipe.train.learning_rate,
             steps=recipe.train.steps,
             k=recipe.evaluate.k,
+            step=method.interpolate_from,
+            layers=method.interpolate_layers,
             pool=pool_name(presample) if recipe.needs_pool else None,
             training=recipe_digest(
                 site.identity,

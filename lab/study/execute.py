@@ -196,9 +196,10 @@ def _run(work: _Work) -> None:
             ends = work.budget.score_every is not None
             end = plan.recipe.train.steps
             scores = [*scores_of(_evaluated(work, plan, place, model), end)] if ends else []
+            layers = payload["layers"] and range(*payload["layers"])
             with clock.stage("interpolate"):
-                model = interpolated(directory, weight)
-            place = directory / f"evaluation_{weight:g}"
+                model = interpolated(directory, weight, step=payload["step"], layers=layers)
+            place = directory / f"evaluation_{model.name}"
         document = _evaluated(work, plan, place, model)
         _write_row(
             work,

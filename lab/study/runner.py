@@ -195,6 +195,8 @@ class Runner:
             "training": variant.training_id(run.seed),
             "asked": asdict(variant.asked),
             "interpolate": variant.interpolate,
+            "step": variant.step,
+            "layers": variant.layers,
             "pool": variant.pool,
             "rule": self._rule if run.split == REPORT else None,
         }

@@ -203,6 +203,12 @@ class MethodSettings(Section):
         None,
         description="candidate weights between the base model (0) and the trained one (1)",
     )
+    interpolate_from: Positive | None = Field(
+        None, description="step of the checkpoint that takes the base model's place in a mixture"
+    )
+    interpolate_layers: tuple[Count, Positive] | None = Field(
+        None, strict=False, description="A, B: mix layers A to B - 1; the rest is the trained one's"
+    )
     steps: Positive | None = Field(None, description="training steps; default: the budget's")
     settings: dict[str, Any] = Field({}, description="settings in addition to the method's own")
 
@@ -226,6 +232,13 @@ class MethodSettings(Section):
             raise ValueError(f"the label {BASE!r} is the initial policy's")
         if (self.strengths or self.strength_of) and STRENGTHS[self.name] is None:
             raise ValueError(f"{self.name} has no strength to set")
+        start, layers = self.interpolate_from, self.interpolate_layers
+        if not self.interpolate and (start or layers):
+            raise ValueError("interpolate_from and interpolate_layers need interpolate")
+        if layers and layers[0] >= layers[1]:
+            raise ValueError(
+                f"interpolate_layers needs an end above its start, got {layers[0]}, {layers[1]}"
+            )
         for grid, other in (("strengths", "strength_of"), ("learning_rates", "learning_rate_of")):
             if getattr(self, grid) is not None and getattr(self, other) is not None:
                 raise ValueError(f"give {grid} or {other}, not both")

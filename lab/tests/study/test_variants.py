@@ -34,6 +34,23 @@ def test_sets_and_optimizer_of_a_kind_are_those_of_its_settings(tmp_path, task, 
     assert tuple(settings["data"]["sets"]) == kind.sets
 
 
+def test_a_mixture_is_named_by_its_weight_its_start_and_its_layers():
+    def found(**mixture):
+        method = MethodSettings(name="grpo", **mixture)
+        site = Site(name="sql", task="sql")
+        made = Variants(BudgetSettings()).of(site, method, Candidate(interpolate=0.5))
+        return made.run_id(1).removeprefix(made.training_id(1))
+
+    assert found(interpolate=[0.5]) == ".x0.5"
+    assert found(interpolate=[0.5], interpolate_from=20) == ".x0.5.from20"
+    assert found(interpolate=[0.5], interpolate_layers=[0, 2]) == ".x0.5.layers0-2"
+    for alone in ({"interpolate_from": 20}, {"interpolate_layers": [0, 2]}):
+        with pytest.raises(ValueError, match="need interpolate"):
+            MethodSettings(name="grpo", **alone)
+    with pytest.raises(ValueError, match="end above its start, got 2, 2"):
+        MethodSettings(name="grpo", interpolate=[0.5], interpolate_layers=[2, 2])
+
+
 def test_a_file_that_a_method_names_is_part_of_its_runs_ids(tmp_path):
     file = tmp_path / "more.jsonl"
 
