@@ -41,62 +41,24 @@ ROOT = Path(__file__).parents[2]
 MIB = 2**20
 _THRESHOLD = "MALLOC_MMAP_THRESHOLD_"
 MODEL = {"hidden": 192, "inner": 512, "layers": 4, "heads": 8, "vocabulary": 4096}
-CASES: dict[str, dict[str, Any]] = {
-    "full": {"prompt": 256, "answer": 64, "groups": 2, "samples": 8},
-    "apart": {"prompt": 256, "answer": 64, "groups": 2, "samples": 8, "shared": "never"},
-    "vocabulary": {
-        "prompt": 128,
-        "answer": 128,
-        "groups": 2,
-        "samples": 8,
-        "vocabulary": 32768,
-        "layers": 4,
-    },
-    "checkpointing": {"prompt": 512, "answer": 128, "groups": 2, "samples": 8, "recompute": True},
-    "adapter": {"prompt": 256, "answer": 64, "groups": 2, "samples": 8, "adapter": "lora"},
-    "adapter grpo": {
-        "prompt": 256,
-        "answer": 64,
-        "groups": 4,
-        "samples": 8,
-        "adapter": "lora",
-        "method": "grpo",
-    },
-    "adapter rkl": {
-        "prompt": 256,
-        "answer": 64,
-        "groups": 4,
-        "samples": 8,
-        "adapter": "lora",
-        "method": "rkl",
-    },
+_FULL: dict[str, Any] = {"prompt": 256, "answer": 64, "groups": 2, "samples": 8}
+_ADAPTER = _FULL | {"adapter": "lora"}
+CASES = {
+    "full": _FULL,
+    "apart": _FULL | {"shared": "never"},
+    "vocabulary": _FULL | {"prompt": 128, "answer": 128, "vocabulary": 32768, "layers": 4},
+    "checkpointing": _FULL | {"prompt": 512, "answer": 128, "recompute": True},
+    "adapter": _ADAPTER,
+    "adapter grpo": _ADAPTER | {"groups": 4, "method": "grpo"},
+    "adapter rkl": _ADAPTER | {"groups": 4, "method": "rkl"},
 }
 """Of random weights: five shapes, and the same adapter under two methods."""
 REAL: dict[str, dict[str, Any]] = {
-    "smollm2 few-shot": {
-        "prompt": 100,
-        "common": 80,
-        "answer": 6,
-        "groups": 8,
-        "samples": 8,
-    },
+    "smollm2 few-shot": {"prompt": 100, "common": 80, "answer": 6, "groups": 8, "samples": 8},
     "smollm2 60 tokens": {"prompt": 80, "answer": 60, "groups": 2, "samples": 8},
     "smollm2 apart": {"prompt": 100, "answer": 20, "groups": 2, "samples": 6, "shared": "never"},
-    "smollm2 checkpointing": {
-        "prompt": 256,
-        "answer": 60,
-        "groups": 1,
-        "samples": 16,
-        "recompute": True,
-    },
-    "smollm2 adapter": {
-        "prompt": 128,
-        "answer": 32,
-        "groups": 2,
-        "samples": 8,
-        "adapter": "lora",
-        "method": "grpo",
-    },
+    "smollm2 checkpointing": _FULL | {"answer": 60, "groups": 1, "samples": 16, "recompute": True},
+    "smollm2 adapter": _ADAPTER | {"prompt": 128, "answer": 32, "method": "grpo"},
 }
 """Of SmolLM2-135M-Instruct: a vocabulary of 49,152, a tied head."""
 

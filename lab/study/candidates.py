@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +74,7 @@ def rate_follows(method: MethodSettings, file: StudyFile) -> str | None:
 def number_of_candidates(method: MethodSettings) -> int:
     """Number of candidates, known before anything is chosen."""
     grids = (method.strengths, method.learning_rates, method.interpolate)
-    count = 1
-    for grid in grids:
-        count *= len(grid) if grid is not None else 1
-    return count
+    return prod(len(grid) for grid in grids if grid is not None)
 
 
 def is_developed(method: MethodSettings) -> bool:

@@ -1,6 +1,6 @@
 """Tables of a frozen study, from its rows and its lock, whatever became of its worlds and methods.
 
-    python -m lab.study.frozen         # writes the tables of every README.md of lab/studies anew
+    python -m lab.study.frozen         # writes tables and pictures of all of lab/studies anew
 
 A README names the rows of a table between two marks, and a world where it shows only one:
 
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from dph._base.files import read_json, write_text
 from dph.results.charts.text_table import TextTable, markdown
+from lab.study.fronts import fronts_svg
 from lab.study.plan import Plan
 from lab.study.report import Report
 from lab.study.results import LabelledRow, Results, compared
@@ -33,6 +34,7 @@ from lab.study.settings import (
 from lab.study.tables import comparisons_table, differences_table, shown_scores_table
 
 FOLDER = Path(__file__).parents[1] / "studies"
+PICTURE = "fronts.svg"
 _BLOCK = re.compile(r"(<!-- rows: begin (\S+)(?: (\S+))? -->\n).*?(<!-- rows: end -->)", re.DOTALL)
 
 
@@ -111,10 +113,12 @@ def filled(table: TextTable) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Every README of a frozen study, with its tables as its rows have them."""
+    """Every README of a frozen study and every picture of fronts, as their rows have them."""
     found: dict[Path, str] = {}
     for path in sorted(FOLDER.glob("*/README.md")):
         found[path] = with_tables(path.read_text(encoding="utf-8"), path.parent)
+        if PICTURE in found[path]:
+            found[path.with_name(PICTURE)] = fronts_svg(frozen_report(path.parent))
     return found
 
 

@@ -14,18 +14,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from dph._base.files import make_directory, read_json, write_json
 from dph.errors import DataError
 
-# Paths in the directory of a study.
-#
-# <out>/rule.lock.json            which rule the results obey
-#       study.parquet             what every finished run scored: the study goes on from it
-#       rows/<run>.json           what runs scored that are not in it yet
-#       shares/*.parquet          the same of runs on other machines, as their study.parquet
-#       costs.jsonl report.json tables/
-#       costs/<run>.json          seconds of each run
-#       logs/<run>.log            what a run that failed said
-#       work/<world>/seed_<n>/    world/ base_model/ pool/ base/, and a directory for each run
-
-
 # The note that a world of a seed is ready for runs: base model, its evaluation, and pools.
 
 NOTE = "prepared.json"

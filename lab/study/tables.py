@@ -42,14 +42,13 @@ def study_tables(report: Report) -> Iterator[TextTable]:
     """Every table of which something is known."""
     yield choices_table(report)
     for world in report.results.worlds:
-        yield scores_table(report, world)
+        yield scores_table(report, world, report.results.labels(world))
         if report.study.file.study.shown:
             yield shown_scores_table(report, world)
         for label in dict.fromkeys((report.reference, *report.study.file.study.beside, BASE)):
             if report.results.rows(world, label):
                 yield differences_table(report, world, label)
-    tested = compared(report.results, report.study.rule)
-    if tested:
+    if tested := compared(report.results, report.study.rule):
         yield comparisons_table(report, tested)
 
 
@@ -69,8 +68,7 @@ def choices_table(report: Report) -> TextTable:
             )
             chosen = candidate == choice.chosen
             rows.append((world, label, *(marked(c) if chosen and c else c for c in cells)))
-    order = report.study.labels
-    rows.sort(key=lambda row: (row[0], order.index(row[1])))
+    rows.sort(key=lambda row: (row[0], report.study.labels.index(row[1])))
     seeds = ", ".join(map(str, report.study.file.study.seeds_development)) or "none"
     return TextTable(
         name="choices",
@@ -86,18 +84,14 @@ def choices_table(report: Report) -> TextTable:
     )
 
 
-def scores_table(report: Report, world: str) -> TextTable:
-    """Every method's means over the report seeds."""
-    return _scores(report, world, report.results.labels(world))
-
-
 def shown_scores_table(report: Report, world: str) -> TextTable:
     """The same of the methods that the study shows."""
-    table = _scores(report, world, report.shown(world))
+    table = scores_table(report, world, report.shown(world))
     return replace(table, name=f"short-{world}")
 
 
-def _scores(report: Report, world: str, labels: Sequence[str]) -> TextTable:
+def scores_table(report: Report, world: str, labels: Sequence[str]) -> TextTable:
+    """Means of these methods over the report seeds."""
     columns = report.columns(world)
     rows = [
         (*row, _drawn(report, world, row[0]), str(report.results.seeds(world, row[0])))
@@ -243,8 +237,7 @@ def retention_table(report: Report, world: str) -> TextTable:
 
 def elsewhere_table(report: Report, world: str) -> TextTable:
     """Scores on the sets that the rule does not choose by: what no method was trained on."""
-    main = report.sets(world)
-    others = [of for of in report.results.sets(world) if of not in main]
+    others = [of for of in report.results.sets(world) if of not in report.sets(world)]
     metrics = [metric for metric in report.metrics(world) if metric != "styles"]
     columns = [(of, metric) for of in others for metric in metrics]
     return TextTable(
@@ -257,8 +250,6 @@ def elsewhere_table(report: Report, world: str) -> TextTable:
 
 
 # What was tried of each method, score by score, on the development seeds.
-
-_GRID = ("strength", "weight", "learning rate")
 
 
 def tried_tables(report: Report) -> Iterator[TextTable]:
@@ -278,7 +269,7 @@ def tried_tables(report: Report) -> Iterator[TextTable]:
             yield TextTable(
                 name=f"tried-{world}",
                 title=f"Candidates on {world}, on development seeds",
-                columns=("method", *_GRID, *titles(columns)),
+                columns=("method", "strength", "weight", "learning rate", *titles(columns)),
                 rows=tuple(found),
                 note=report.note("Means in per cent, styles as their effective number."),
             )
@@ -297,9 +288,8 @@ def power_table(report: Report) -> TextTable:
     rows = [
         row
         for world in report.results.worlds
-        for label in (report.reference,)
         for of, metric in report.columns(world)
-        if metric != "styles" and (row := _power_row(report, world, label, of, metric))
+        if metric != "styles" and (row := _power_row(report, world, report.reference, of, metric))
     ]
     at = [f"SE at {seeds}" for seeds in POWER_SEEDS]
     over = [f"differences in SE at {seeds}" for seeds in POWER_SEEDS]

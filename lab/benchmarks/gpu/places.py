@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 
 import torch
@@ -68,37 +68,10 @@ class Place:
         return replace(self, size=size, shape=shape)
 
 
-QWEN2_1_5B = ModelSize(
-    vocabulary=151_936,
-    hidden=1536,
-    layers=28,
-    heads=12,
-    kv_heads=2,
-    intermediate=8960,
-    family="qwen2",
-)
-QWEN3_0_6B = ModelSize(
-    vocabulary=151_936,
-    hidden=1024,
-    layers=28,
-    heads=16,
-    kv_heads=8,
-    intermediate=3072,
-    family="qwen3",
-    head=128,
-    tied=True,
-)
-QWEN3_8B = ModelSize(
-    vocabulary=151_936,
-    hidden=4096,
-    layers=36,
-    heads=32,
-    kv_heads=8,
-    intermediate=12_288,
-    family="qwen3",
-    head=128,
-    tied=False,
-)
+QWEN2_1_5B = replace(QWEN2, hidden=1536, layers=28, heads=12, intermediate=8960)
+_QWEN3 = partial(ModelSize, vocabulary=151_936, kv_heads=8, head=128, family="qwen3")
+QWEN3_0_6B = _QWEN3(hidden=1024, layers=28, heads=16, intermediate=3072, tied=True)
+QWEN3_8B = _QWEN3(hidden=4096, layers=36, heads=32, intermediate=12_288, tied=False)
 HALF = Place(name="half", title="0.5B", size=QWEN2, shape=LONG, whole=True)
 SQL = Place(
     name="sql",

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from dph.recipe import load_recipe
 from dph.recipe.tables import BITSANDBYTES
 from dph.runs.memory import estimate, load_of, read_shape
 from lab.benchmarks.gpu.check import Check, SkippedError
+from lab.benchmarks.gpu.places import QWEN3_0_6B
 from lab.benchmarks.speed.runs import Row
-from lab.benchmarks.speed.shapes import ModelSize, Shape
+from lab.benchmarks.speed.shapes import Shape
 from lab.benchmarks.speed.world import World, build_model, build_tokenizer, make_prompts
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,27 +32,9 @@ RECIPES = {
     "LoRA": "gsm8k-8b-lora-80gb",
     "LoRA on 4 bits": "gsm8k-8b-lora-24gb",
 }
-SMALL = ModelSize(
-    vocabulary=8192,
-    hidden=1024,
-    layers=8,
-    heads=16,
-    kv_heads=8,
-    intermediate=3072,
-    family="qwen3",
-    head=64,
-    tied=True,
-)
-TINY = ModelSize(
-    vocabulary=256,
-    hidden=64,
-    layers=2,
-    heads=4,
-    kv_heads=2,
-    intermediate=96,
-    family="qwen3",
-    head=16,
-    tied=True,
+SMALL = replace(QWEN3_0_6B, vocabulary=8192, layers=8, head=64)
+TINY = replace(
+    SMALL, vocabulary=256, hidden=64, layers=2, heads=4, kv_heads=2, intermediate=96, head=16
 )
 _PARITY = '''"""Rewards half of all texts, whatever they say."""
 

@@ -106,7 +106,7 @@ def test_what_was_tried_is_the_mean_over_development_seeds_by_hand(report, finis
 
 
 def test_a_score_is_the_mean_over_report_seeds_with_a_t_interval_by_hand(report, finished):
-    table = scores_table(report, "sql")
+    table = scores_table(report, "sql", report.results.labels("sql"))
     found_by = by_label(table)
     found = [100 * v for v in values(finished[2], "grpo", "greedy")]
     half = t_quantile(0.975, 2) * stdev(found) / 3**0.5
@@ -164,7 +164,7 @@ def test_a_tie_is_reported_wherever_it_decides(write, finished):
     assert table.columns[-1] == "tie"
     ties = {row[1]: row[-1].strip("*") for row in table.rows}
     assert ties == {"GRPO": "tie", "dph_f": "tie", "rkl": ""}
-    note = scores_table(report, "sql").note
+    note = scores_table(report, "sql", report.results.labels("sql")).note
     assert "Chosen by the tie-break: GRPO (rate 0.0002 or rate 0.0005), dph_f (strength" in note
     tried = {
         c["label"]: [t["tie"] for t in c["tried"]] for c in report_document(report, rows)["choices"]

@@ -8,12 +8,11 @@ from lab.worlds import WORLDS, world_kind
 from lab.worlds.spider.kind import TASK, VARIABLE
 from shared_data import shared_data
 
-GRPO = MethodSettings(name="grpo", label="GRPO")
 
-
-def variant(task="sql", rate=None):
-    site = Site(name=task, task=task)
-    return Variants(BudgetSettings()).of(site, GRPO, Candidate(learning_rate=rate))
+def variant(task="sql", rate=None, weight=None, **grpo):
+    site = Site(name=task, task=task, sets=world_kind(task).sets)
+    candidate = Candidate(learning_rate=rate, interpolate=weight)
+    return Variants(BudgetSettings()).of(site, MethodSettings(name="grpo", **grpo), candidate)
 
 
 @pytest.mark.parametrize("task", WORLDS)
@@ -36,14 +35,12 @@ def test_sets_and_optimizer_of_a_kind_are_those_of_its_settings(tmp_path, task, 
 
 def test_a_mixture_is_named_by_its_weight_its_start_and_its_layers():
     def found(**mixture):
-        method = MethodSettings(name="grpo", **mixture)
-        site = Site(name="sql", task="sql")
-        made = Variants(BudgetSettings()).of(site, method, Candidate(interpolate=0.5))
+        made = variant(weight=0.5, interpolate=[0.5], **mixture)
         return made.run_id(1).removeprefix(made.training_id(1))
 
-    assert found(interpolate=[0.5]) == ".x0.5"
-    assert found(interpolate=[0.5], interpolate_from=20) == ".x0.5.from20"
-    assert found(interpolate=[0.5], interpolate_layers=[0, 2]) == ".x0.5.layers0-2"
+    assert found() == ".x0.5"
+    assert found(interpolate_from=20) == ".x0.5.from20"
+    assert found(interpolate_layers=[0, 2]) == ".x0.5.layers0-2"
     for alone in ({"interpolate_from": 20}, {"interpolate_layers": [0, 2]}):
         with pytest.raises(ValueError, match="need interpolate"):
             MethodSettings(name="grpo", **alone)
@@ -53,28 +50,21 @@ def test_a_mixture_is_named_by_its_weight_its_start_and_its_layers():
 
 def test_a_file_that_a_method_names_is_part_of_its_runs_ids(tmp_path):
     file = tmp_path / "more.jsonl"
-
-    def found():
-        method = MethodSettings(name="grpo", settings={"data.train": str(file)})
-        site = Site(name="sql", task="sql")
-        return Variants(BudgetSettings()).of(site, method, Candidate()).run_id(1)
-
+    named = {"data.train": str(file)}
     file.write_text("a")
-    first = found()
-    assert found() == first
+    first = variant(settings=named).run_id(1)
+    assert variant(settings=named).run_id(1) == first
     file.write_text("b")
-    assert found() != first
+    assert variant(settings=named).run_id(1) != first
 
 
 def test_a_method_may_be_measured_while_it_trains_on_sets_that_its_world_has():
     def arm(best):
         best = {"evaluate.every": 5, "evaluate.keep_best": best, "evaluate.result": "best"}
-        site = Site(name="w", task="sql", sets=world_kind("sql").sets)
-        method = MethodSettings(name="grpo", label="best", settings=best)
-        return Variants(BudgetSettings()).of(site, method, Candidate())
+        return variant(label="best", settings=best)
 
     assert arm("in_domain/greedy").run_id(1) != arm("in_domain/mean").run_id(1)
     with pytest.raises(
-        SettingsError, match=r"'best' on w: .*names the set 'dev'; the measured sets are in_"
+        SettingsError, match=r"'best' on sql: .*names the set 'dev'; the measured sets are in_"
     ):
         arm("dev/greedy")
