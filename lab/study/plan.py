@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+import numpy as np
+
 from dph.errors import DataError, SettingsError
 from lab.study.candidates import Candidate, Variant
 from lab.study.rows import RunRow
@@ -59,6 +61,34 @@ def area_under_front(points: Iterable[tuple[float, float]]) -> float:
         area += best * (last - x)
         best, last = max(best, y), x
     return area + best * last
+
+
+def front_height(points: Iterable[tuple[float, float]], x: float) -> float:
+    """The height of a front at ``x``: linear between points that none is above and right of.
+
+    >>> front_height([(0.25, 1.0), (0.75, 0.5), (0.5, 0.25)], 0.5)
+    0.75
+    """
+    kept: list[tuple[float, float]] = []
+    for point in sorted(points, reverse=True):
+        if not kept or point[1] > kept[-1][1]:
+            kept.append(point)
+    kept.reverse()
+    return float(np.interp(x, [x for x, _ in kept], [y for _, y in kept]))
+
+
+def matched_gap(a: Sequence[tuple[float, float]], b: Sequence[tuple[float, float]]) -> float:
+    """The mean distance from the front ``b`` up to the front ``a``, over every x that both reach.
+
+    >>> matched_gap([(0.25, 1.0), (0.75, 0.5)], [(0.25, 1.0), (0.5, 0.25)])
+    0.25
+    """
+    low = max(min(x for x, _ in points) for points in (a, b))
+    high = min(max(x for x, _ in points) for points in (a, b))
+    at = sorted({low, high, *(x for x, _ in (*a, *b) if low < x < high)})
+    gaps = [front_height(a, x) - front_height(b, x) for x in at]
+    steps = ((x - w) * (g + h) / 2 for w, x, g, h in zip(at, at[1:], gaps, gaps[1:], strict=False))
+    return sum(steps) / (high - low) if high > low else gaps[0]
 
 
 def front_points(rows: Iterable[RunRow], k: int, of: str) -> list[tuple[float, float]]:

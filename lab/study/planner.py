@@ -85,7 +85,7 @@ def _missing(metric: str, sets: Sequence[str], site: Site, ks: Collection[int]) 
             return f"on the set {name!r}; {site.name} has {', '.join(site.sets) or 'none'}"
     for name in metric_names(metric):
         kind, _, k = name.partition("@")
-        if kind in ("pass", "front") and int(k) not in ks:
+        if kind in ("pass", "front", "matched") and int(k) not in ks:
             return f"by {name}; {site.name} has k of {', '.join(map(str, sorted(ks)))}"
     return None
 

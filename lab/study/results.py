@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 from dph.results.over_seeds import SeedMean, mean_over_seeds
 from lab.study.paired_tests import Alternative, PairedDifference, holm, paired_t
-from lab.study.plan import DEVELOPMENT, REPORT, Plan, known_value, set_names
+from lab.study.plan import (
+    DEVELOPMENT,
+    REPORT,
+    Plan,
+    front_points,
+    known_value,
+    matched_gap,
+    set_names,
+)
 from lab.study.rows import RunRow, require_one_base
 from lab.study.settings import BASE, ComparisonSettings, RuleSettings
 
@@ -101,12 +109,29 @@ class Results:
         """By seed; seeds of which nothing is known, or only a part of a front, are left out."""
         found: dict[int, float] = {}
         for seed, row in self.rows(world, label).items():
-            names = (BASE, *self._fronts.get(label, ())) if "front@" in metric else ()
-            others = [self.rows(world, name).get(seed) for name in names]
-            front = [other for other in others if other is not None]
-            value = known_value(row, metric, sets, front)
-            if value is not None and len(front) == len(names):
+            front = self._front(world, label, seed) if "front@" in metric else []
+            value = None if front is None else known_value(row, metric, sets, front)
+            if value is not None:
                 found[seed] = value
+        return found
+
+    def _front(self, world: str, label: str, seed: int) -> list[RunRow] | None:
+        """The runs of a front, the base model's first; None while one is missing."""
+        names = (BASE, label, *self._fronts.get(label, ()))
+        found = [self.rows(world, name).get(seed) for name in names]
+        runs = [row for row in found if row is not None]
+        return runs if len(runs) == len(names) else None
+
+    def _gaps(
+        self, world: str, labels: tuple[str, str], k: int, sets: Sequence[str]
+    ) -> dict[int, float]:
+        """By seed, how far the first label's front is above the second's at equal mean@1."""
+        found: dict[int, float] = {}
+        for seed in self.rows(world, BASE):
+            fronts = [self._front(world, label, seed) for label in labels]
+            if None not in fronts:
+                points = ([front_points(runs or (), k, of) for runs in fronts] for of in sets)
+                found[seed] = fmean(matched_gap(*both) for both in points)
         return found
 
     def estimate(self, world: str, label: str, metric: str, sets: Sequence[str]) -> SeedMean | None:
@@ -123,6 +148,9 @@ class Results:
         alternative: Alternative = "two-sided",
     ) -> PairedDifference | None:
         """The first label minus the second on the seeds that both have; None without any."""
+        if metric.startswith("matched@"):
+            gaps = self._gaps(world, labels, int(metric.partition("@")[2]), sets)
+            return paired_by_seed(gaps, dict.fromkeys(gaps, 0.0), alternative)
         a, b = (self.values(world, label, metric, sets) for label in labels)
         return paired_by_seed(a, b, alternative)
 

@@ -16,7 +16,7 @@ from dph.recipe.section import Count, Positive, Section, fault, faults_of, read_
 
 # The rule: how strengths are chosen and what is tested, said before the first run.
 
-_METRIC = re.compile(r"greedy|mean|styles|keep|explore|cut_off|(?:pass|front)@[1-9][0-9]*")
+_METRIC = re.compile(r"greedy|mean|styles|keep|explore|cut_off|(?:pass|front|matched)@[1-9][0-9]*")
 Texts = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
@@ -28,10 +28,11 @@ def metric_names(text: str) -> tuple[str, ...]:
     """
     names = tuple(part.strip() for part in text.split("+"))
     for name in names:
-        if not _METRIC.fullmatch(name):
+        if not _METRIC.fullmatch(name) or (name.startswith("matched") and len(names) > 1):
             raise ValueError(
                 f"unknown metric {name!r}; there are greedy, mean, pass@K, front@K, styles, keep, "
-                "explore and cut_off, and sums of them such as 'greedy + pass@16'"
+                "explore and cut_off, sums of them such as 'greedy + pass@16', and in [[compare]] "
+                "matched@K"
             )
     return names
 
@@ -53,7 +54,8 @@ class ChoiceSettings(Section):
     @field_validator("metric")
     @classmethod
     def _is_known(cls, text: str) -> str:
-        metric_names(text)
+        if metric_names(text)[0].startswith("matched"):
+            raise ValueError(f"{text} is of two methods, not of one: choose by another metric")
         return text
 
 
