@@ -19,7 +19,9 @@ def fronts_svg(report: Report) -> str:
     """
     world = report.results.worlds[0]
     k = max(k for k in report.results.ks(world) if k <= 16)
-    runs = {arm: (arm, *others) for arm, others in report.study.rule.fronts.items()}
+    there = set(report.results.labels(world))
+    fronts = report.study.rule.fronts.items()
+    runs = {arm: (arm, *others) for arm, others in fronts if there.issuperset((arm, *others))}
     made = [report.results.rows(world, label) for of in runs.values() for label in (BASE, *of)]
     seeds = sorted(set.intersection(*map(set, made)))
 
