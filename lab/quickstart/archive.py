@@ -65,11 +65,7 @@ keep = 2
 wrong_final = "explore"''',
         "rate": "2e-4",
     },
-    "sql": {
-        "tokens": SQL_TOKENS,
-        "presample": "threshold = 7",
-        "rate": "2e-4",
-    },
+    "sql": {"tokens": SQL_TOKENS, "presample": "threshold = 7", "rate": "2e-4"},
 }
 RECIPE = """# {note}
 #

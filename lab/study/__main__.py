@@ -22,12 +22,7 @@ from lab.study.plan import DEVELOPMENT, REPORT, Plan, wanted_runs
 from lab.study.planner import Planner
 from lab.study.report import Report
 from lab.study.rows import RunRow, read_rows
-from lab.study.rule_lock import (
-    current_lock,
-    default_places,
-    locked_choices,
-    start_with_new_rule,
-)
+from lab.study.rule_lock import current_lock, default_places, locked_choices, start_with_new_rule
 from lab.study.runner import Runner, core_jobs
 from lab.study.settings import load_study, with_settings
 from lab.study.tables import all_tables, choices_table
@@ -66,8 +61,7 @@ StatusOption = Annotated[
     bool, typer.Option("--status", help="Show the progress; run and write nothing.")
 ]
 NoRunOption = Annotated[
-    bool,
-    typer.Option("--no-run", help="Run nothing; write the tables of the existing rows."),
+    bool, typer.Option("--no-run", help="Run nothing; write the tables of the existing rows.")
 ]
 DeviceOption = Annotated[
     Literal["cpu", "cuda"], typer.Option("--device", help="Device of the runs on worlds.")

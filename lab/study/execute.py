@@ -28,14 +28,7 @@ from dph.runs.written_models import interpolated
 from lab.study.costs import StageClock
 from lab.study.rows import RunRow, Score, note_prepared, scores_of, write_row_file
 from lab.study.settings import BASE, BudgetSettings
-from lab.study.sites import (
-    THREADS,
-    RunRequest,
-    made_sizes,
-    own_recipe,
-    world_recipe,
-    world_tables,
-)
+from lab.study.sites import THREADS, RunRequest, made_sizes, own_recipe, world_recipe, world_tables
 from lab.worlds import WorldKind, world_kind
 
 _ANY_METHOD = "grpo"
@@ -137,10 +130,7 @@ def _prepare(work: _Work) -> None:
     for name, settings in work.payload["pools"].items():
         asked = RunRequest(method=_ANY_METHOD, settings={**work.payload["settings"], **settings})
         recipe = resolve_names(work.recipe(asked, name=BASE, pool=name)).recipe
-        with (
-            prepare(recipe, work.directory, stage="presample") as plan,
-            clock.stage("presample"),
-        ):
+        with prepare(recipe, work.directory, stage="presample") as plan, clock.stage("presample"):
             presample_stage(plan, Silent())
     if not work.payload["scored"]:
         _write_row(

@@ -23,14 +23,7 @@ from lab.study.report import Report
 from lab.study.results import LabelledRow, Results, compared
 from lab.study.rows import Places, read_rows
 from lab.study.rule_lock import RuleLock, locked_choices
-from lab.study.settings import (
-    BASE,
-    MethodSettings,
-    RuleSettings,
-    Study,
-    StudyFile,
-    StudySettings,
-)
+from lab.study.settings import BASE, MethodSettings, RuleSettings, Study, StudyFile, StudySettings
 from lab.study.tables import comparisons_table, differences_table, shown_scores_table
 
 FOLDER = Path(__file__).parents[1] / "studies"

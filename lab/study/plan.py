@@ -9,12 +9,7 @@ import numpy as np
 from dph.errors import DataError, SettingsError
 from lab.study.candidates import Candidate, Variant
 from lab.study.rows import RunRow
-from lab.study.settings import (
-    BASE,
-    ChoiceSettings,
-    MethodSettings,
-    StudyFile,
-)
+from lab.study.settings import BASE, ChoiceSettings, MethodSettings, StudyFile
 from lab.study.sites import Site
 
 # The choice of a candidate by the rule, from runs on the development seeds.

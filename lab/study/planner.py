@@ -38,9 +38,7 @@ from lab.study.sites import Site, sites_of
 
 
 def require_rule_fits(
-    rule: RuleSettings,
-    sites: Sequence[Site],
-    ks: Mapping[str, Collection[int]],
+    rule: RuleSettings, sites: Sequence[Site], ks: Mapping[str, Collection[int]]
 ) -> None:
     """Refuse, before anything runs, a rule about what no run will have.
 

@@ -16,14 +16,7 @@ from lab.study.candidates import Candidate
 from lab.study.costs import outlook
 from lab.study.plan import REPORT, Plan, Run, RunSelection
 from lab.study.planner import Planner
-from lab.study.rows import (
-    Places,
-    RunRow,
-    is_prepared,
-    read_row_files,
-    read_rows,
-    require_one_base,
-)
+from lab.study.rows import Places, RunRow, is_prepared, read_row_files, read_rows, require_one_base
 from lab.study.rule_lock import current_lock, write_lock
 from lab.study.settings import BASE
 

@@ -202,8 +202,7 @@ class MethodSettings(Section):
         None, description="use the learning rate chosen for the method of this label"
     )
     interpolate: Annotated[tuple[Weight, ...], Field(strict=False, min_length=1)] | None = Field(
-        None,
-        description="candidate weights between the base model (0) and the trained one (1)",
+        None, description="candidate weights between the base model (0) and the trained one (1)"
     )
     interpolate_from: Positive | None = Field(
         None, description="step of the checkpoint that takes the base model's place in a mixture"

@@ -70,12 +70,7 @@ def recipes(check: Check) -> None:
 def _tests(check: Check, row: Row) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", "tests"]
     done = subprocess.run(
-        command,
-        check=False,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=max(1.0, check.left),
+        command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=max(1.0, check.left)
     )
     said = (done.stdout.strip() or done.stderr.strip()).splitlines()
     failed = [line for line in said if line.startswith(("FAILED", "ERROR"))]

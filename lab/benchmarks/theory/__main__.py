@@ -16,11 +16,7 @@ from lab.benchmarks.theory.grid import cases, count, table
 
 def tables() -> dict[str, str]:
     """The tables by the names of their markers."""
-    return {
-        "bandit": bandit_table(),
-        "start": start_table(),
-        "grid": table(count(cases())),
-    }
+    return {"bandit": bandit_table(), "start": start_table(), "grid": table(count(cases()))}
 
 
 def written(text: str, name: str, content: str) -> str:

@@ -65,6 +65,8 @@ def test_a_mistake_in_the_study_is_named(write, before, after, message):
     [
         ('"greedy + pass@16"', '"greedy + pas@16"', "unknown metric 'pas@16'; there are greedy"),
         ('"pass@16"', '"pass@0"', "unknown metric 'pass@0'"),
+        ("[choose]", '[choose]\nmetric = "matched@16"', "matched@16 is of two methods, not of one"),
+        ('"pass@16"', '"matched@16 + mean"', "unknown metric 'matched@16'"),
         (
             'b = "base"',
             'b = "dapo"',

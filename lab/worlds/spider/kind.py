@@ -63,11 +63,7 @@ def spider_settings(world: World) -> dict[str, dict[str, Any]]:
             "styles": "sql",
             "databases": str(world.directory / DATABASES),
         },
-        "sampling": {
-            "max_tokens": MAX_TOKENS,
-            "max_rows": AT_ONCE,
-            "cache_tokens": AT_ONCE * 1024,
-        },
+        "sampling": {"max_tokens": MAX_TOKENS, "max_rows": AT_ONCE, "cache_tokens": AT_ONCE * 1024},
         "presample": {"samples": 8, "threshold": THRESHOLD},
         "train": dict(OPTIMIZER),
     }

@@ -14,12 +14,7 @@ from dph.tasks.sql.data_sets import GoldChecker, GoldState, SQLQuestion, load_sp
 from dph.tasks.sql.prompt import database_file
 from dph.tasks.sql.schema import read_schema
 from lab.worlds.spider.kind import DATABASES, SETS, TASK, SpiderSizes, require_spider
-from lab.worlds.world import (
-    MANIFEST,
-    PlacedWorld,
-    is_complete,
-    without_constants,
-)
+from lab.worlds.world import MANIFEST, PlacedWorld, is_complete, without_constants
 
 SCHEMA = 2
 SHARES = {"trained": 0.7, "across": 0.3}

@@ -262,11 +262,7 @@ def draw_pool(world: SQLWorld, *, seed: int) -> tuple[Question, ...]:
     """Draw the questions that annotators answer; none of them is a test question."""
     tests = world.prompts("in_domain") + world.prompts("cross_domain")
     questions = draw_questions(
-        world.databases,
-        world.annotators,
-        POOL,
-        _stream(seed, "questions"),
-        taken=tests,
+        world.databases, world.annotators, POOL, _stream(seed, "questions"), taken=tests
     )
     return tuple(questions)
 
