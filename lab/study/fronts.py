@@ -18,7 +18,8 @@ def fronts_svg(report: Report) -> str:
     to the trained end. A method has a line for each of its runs (``[fronts]`` of the rule).
     """
     world = report.results.worlds[0]
-    k = max(k for k in report.results.ks(world) if k <= 16)
+    metric = next(name for name in report.metrics(world) if name.startswith("front@"))
+    k = int(metric.removeprefix("front@"))
     there = set(report.results.labels(world))
     fronts = report.study.rule.fronts.items()
     runs = {arm: (arm, *others) for arm, others in fronts if there.issuperset((arm, *others))}
@@ -32,12 +33,13 @@ def fronts_svg(report: Report) -> str:
         return [(fmean(x for x, _ in at), fmean(y for _, y in at)) for at in points]
 
     def rows(of: str) -> Iterator[Spec]:
+        base = means(BASE, of)
         for arm, labels in runs.items():
             for label in labels:
                 result, *others = means(label, of)
                 between = report.results.rows(world, label)[seeds[0]].interpolate is not None
                 rest = [result, *others] if between else [*others, result]
-                for place, (x, y) in enumerate([*means(BASE, of), *rest]):
+                for place, (x, y) in enumerate([*base, *rest]):
                     yield {"run": arm, "line": label, "place": place, "x": x, "value": y}
 
     axis = {"format": PERCENT, "tickCount": 5}

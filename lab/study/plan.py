@@ -42,6 +42,15 @@ def known_value(
         return None
 
 
+def undominated(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The front of points: those that no other is above and right of, from the left."""
+    kept: list[tuple[float, float]] = []
+    for point in sorted(points, reverse=True):
+        if not kept or point[1] > kept[-1][1]:
+            kept.append(point)
+    return kept[::-1]
+
+
 def area_under_front(points: Iterable[tuple[float, float]]) -> float:
     """The area under the front of points: over each x, the largest y of a point at x or beyond.
 
@@ -51,39 +60,27 @@ def area_under_front(points: Iterable[tuple[float, float]]) -> float:
     >>> area_under_front([(0.5, 0.5), (0.25, 0.75), (0.25, 0.5)])
     0.3125
     """
-    area, best, last = 0.0, 0.0, 0.0
-    for x, y in sorted(points, reverse=True):
-        area += best * (last - x)
-        best, last = max(best, y), x
-    return area + best * last
-
-
-def front_height(points: Iterable[tuple[float, float]], x: float) -> float:
-    """The height of a front at ``x``: linear between points that none is above and right of.
-
-    >>> front_height([(0.25, 1.0), (0.75, 0.5), (0.5, 0.25)], 0.5)
-    0.75
-    """
-    kept: list[tuple[float, float]] = []
-    for point in sorted(points, reverse=True):
-        if not kept or point[1] > kept[-1][1]:
-            kept.append(point)
-    kept.reverse()
-    return float(np.interp(x, [x for x, _ in kept], [y for _, y in kept]))
+    front = undominated(points)
+    starts = (0.0, *(x for x, _ in front))
+    return sum(y * (x - start) for start, (x, y) in zip(starts, front, strict=False))
 
 
 def matched_gap(a: Sequence[tuple[float, float]], b: Sequence[tuple[float, float]]) -> float:
     """The mean distance from the front ``b`` up to the front ``a``, over every x that both reach.
 
-    >>> matched_gap([(0.25, 1.0), (0.75, 0.5)], [(0.25, 1.0), (0.5, 0.25)])
+    A front is linear between its points.
+
+    >>> matched_gap([(0.25, 1.0), (0.75, 0.5), (0.5, 0.25)], [(0.25, 1.0), (0.5, 0.25)])
     0.25
     """
     low = max(min(x for x, _ in points) for points in (a, b))
     high = min(max(x for x, _ in points) for points in (a, b))
-    at = sorted({low, high, *(x for x, _ in (*a, *b) if low < x < high)})
-    gaps = [front_height(a, x) - front_height(b, x) for x in at]
-    steps = ((x - w) * (g + h) / 2 for w, x, g, h in zip(at, at[1:], gaps, gaps[1:], strict=False))
-    return sum(steps) / (high - low) if high > low else gaps[0]
+    at = np.unique([low, high, *(x for x, _ in (*a, *b) if low < x < high)])
+    above, below = (np.interp(at, *np.transpose(undominated(points))) for points in (a, b))
+    gaps = above - below
+    if high <= low:
+        return float(gaps[0])
+    return float(np.diff(at) @ (gaps[:-1] + gaps[1:]) / 2 / (high - low))
 
 
 def front_points(rows: Iterable[RunRow], k: int, of: str) -> list[tuple[float, float]]:
