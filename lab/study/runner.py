@@ -1,12 +1,9 @@
 """Running a study: as many runs at a time as there is room for, until nothing is left to do."""
 
 import shutil
-import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from types import FrameType
 from typing import Any
 
 from dph._processes.jobs import CoreJobs, Job, JobEnd
@@ -33,31 +30,8 @@ class _State:
     """Worlds of a seed that could not be prepared."""
 
 
-class ShareEndedError(Exception):
-    """The minutes of a share are over."""
-
-
 LAST_SECONDS = 60.0
 """Of a share: a step ends and a checkpoint is written in them; a tenth of a shorter one."""
-
-
-@contextmanager
-def ending_at(until: float | None) -> Iterator[None]:
-    """Raise ``ShareEndedError`` in the block at a time of ``time.monotonic``."""
-
-    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        raise ShareEndedError
-
-    if until is None:
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, max(0.001, until - time.monotonic()))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 class Runner:
@@ -77,7 +51,7 @@ class Runner:
         self._wanted = wanted or RunSelection()
         self._rule = planner.study.rule_sha256
         self._device, self._minutes = device, minutes
-        self._until: float | None = None
+        self._until = float("inf")
 
     def run(self, progress: ProgressDisplay) -> dict[str, RunRow]:
         """Make every run that is missing, or a share of them; returns all that are finished.
@@ -94,7 +68,7 @@ class Runner:
             self._until = time.monotonic() + 60 * self._minutes - patience
         try:
             self._loop(self._planner.plan(state.rows), state, progress)
-        except ShareEndedError:
+        except TimeoutError:
             progress.say(f"the share of {self._minutes:g} minutes ends")
         finally:
             self._jobs.close(patience=patience)
@@ -113,8 +87,7 @@ class Runner:
             self._start_what_fits(plan, state)
             if not state.running and not state.preparing:
                 return
-            with ending_at(self._until):
-                ended = self._jobs.wait()
+            ended = self._jobs.wait(until=self._until)
             self._take(ended, state)
             failed = f" failed: {ended.error}" if ended.error else ""
             plan = self._planner.plan(state.rows)

@@ -59,7 +59,7 @@ class InstantJobs:
         self.waiting.append(job)
         self.at_once.append([waiting.payload for waiting in self.waiting])
 
-    def wait(self):
+    def wait(self, *, until):  # noqa: ARG002
         job = self.waiting.pop(0)
         if any(text in job.id for text in self.fails):
             return JobEnd(job.id, "it was told to fail")
@@ -81,7 +81,7 @@ class HereJobs:
     def start(self, job):
         self.waiting.append(job)
 
-    def wait(self):
+    def wait(self, *, until):  # noqa: ARG002
         job = self.waiting.pop(0)
         execute(job.payload)
         return JobEnd(job.id, None)

@@ -69,6 +69,8 @@ def test_a_job_that_does_its_work_leaves_no_log_and_one_that_fails_says_where_it
     assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() == "done"
     assert list((tmp_path / "logs").iterdir()) == []
     jobs.start(Job("bad", {"fails": True}))
+    with pytest.raises(TimeoutError):
+        jobs.wait(until=time.monotonic())
     error = jobs.wait().error
     assert error.startswith("unexpected RuntimeError: it was told to fail (")
     assert error.endswith("logs/bad.log)")

@@ -113,10 +113,10 @@ def test_a_failed_run_is_exit_code_1(command, study, monkeypatch):
 
 def test_interrupted_it_goes_on(command, study, monkeypatch, instant):
     class Interrupted(InstantJobs):
-        def wait(self):
+        def wait(self, *, until):
             if len(self.started) > 6:
                 raise KeyboardInterrupt
-            return super().wait()
+            return super().wait(until=until)
 
     made = []
 

@@ -144,8 +144,9 @@ class CoreJobs:
             child.stdin.write(json.dumps(job.payload).encode("ascii") + b"\n")
             child.stdin.flush()
 
-    def wait(self) -> JobEnd:
-        while True:
+    def wait(self, *, until: float = float("inf")) -> JobEnd:
+        """The end of a child; raises TimeoutError at a time of ``time.monotonic``."""
+        while time.monotonic() < until:
             for name, child in self._running.items():
                 if (code := child.poll()) is not None:
                     self._forget(name)
@@ -154,12 +155,10 @@ class CoreJobs:
                     error = self._reason(name, code) if code else ""
                     return JobEnd(name, error, bad_input=code == _BAD_INPUT)
             time.sleep(_LOOK_EVERY)
+        raise TimeoutError
 
     def close(self, *, patience: float = 0.0) -> None:
-        """Kill all children and what they started.
-
-        With ``patience`` (seconds) they are asked to end by SIGTERM first.
-        """
+        """Kill all children and what they started, ``patience`` seconds after a SIGTERM."""
         until = time.monotonic() + patience
         if patience:
             for child in self._running.values():
