@@ -279,6 +279,7 @@ class StudyFile(Section):
         if unknown := sorted(named - {None} - set(labels), key=str):
             raise ValueError(f"no method has the label {unknown[0]!r}, only {', '.join(labels)}")
         self._strengths_fit()
+        self._mixtures_have_their_checkpoint()
         return self
 
     def _strengths_fit(self) -> None:
@@ -289,6 +290,16 @@ class StudyFile(Section):
                 raise ValueError(
                     f"{method.label!r} cannot take the strength of {other.label!r}: one is "
                     f"{method.name}, the other {other.name}"
+                )
+
+    def _mixtures_have_their_checkpoint(self) -> None:
+        every = self.budget.checkpoint_every
+        for method in self.methods:
+            start, steps = method.interpolate_from, method.steps or self.budget.steps
+            if start and not self.recipes and (start >= steps or start % every):
+                raise ValueError(
+                    f"{method.label!r} has no checkpoint to interpolate from after step {start}: "
+                    f"choose a multiple of {every} below {steps}"
                 )
 
 

@@ -25,6 +25,9 @@ def test_the_rule_may_be_a_table_of_the_study(write):
     assert study.rule_sha256 == load_study(write(text + "# a remark\n")).rule_sha256
 
 
+FROM = "interpolate = [0.5]\ninterpolate_from = "
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
@@ -44,6 +47,8 @@ def test_the_rule_may_be_a_table_of_the_study(write):
         ('name = "rkl"', 'name = "rkl"\nlabel = "GRPO"', "two methods have the label 'GRPO'"),
         ('name = "rkl"', 'name = "rkl"\nlabel = "base"', "'base' is the initial policy's"),
         ("strengths = [0.1]", 'strength_of = "dph_f"', "cannot take the strength of 'dph_f'"),
+        ("strengths = [0.1]", FROM + "40", "no checkpoint to interpolate from after step 40"),
+        ("strengths = [0.1]", FROM + "15", "choose a multiple of 10 below 40"),
         ("[[worlds]]", 'beside = ["x"]\n[[worlds]]', "no method has the label 'x', only GRPO"),
         ("strengths = [0.1]", 'strength_of = "x"', "no method has the label 'x', only GRPO, dph_f"),
         ("strengths = [0.1]", 'strengths = [1]\nstrength_of = "dph_f"', "strengths or strength_of"),
