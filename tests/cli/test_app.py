@@ -107,7 +107,7 @@ def test_the_verbs_stand_in_the_order_in_which_they_are_met():
     text = help_of(())
     places = [text.index(f"\n{section}:\n") for section in SECTIONS]
     assert places == sorted(places)
-    assert list(SECTIONS) == ["Start", "Train", "Measure", "Look", "Publish"]
+    assert list(SECTIONS) == ["Start", "Train", "Measure", "Report", "Publish"]
 
 
 def test_usage_names_arguments_as_manuals_do():

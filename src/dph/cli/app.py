@@ -142,7 +142,7 @@ SECTIONS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "Start": (quickstart, doctor, recipe_app, tasks_app),
     "Train": (run, presample, train),
     "Measure": (evaluate, grade_app, passk, compare, diagnose),
-    "Look": (report, view, show, table, figure),
+    "Report": (report, view, show, table, figure),
     "Publish": (export, interpolate, convert, card, push),
 }
 for section, verbs in SECTIONS.items():

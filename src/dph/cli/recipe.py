@@ -96,13 +96,13 @@ def stages(recipe: "Recipe") -> list[str]:
     presample, settings, sets, found = recipe.presample, recipe.evaluate, recipe.data.sets, []
     if recipe.needs_pool:
         pool = RunDirectory.of(recipe, None).pool(recipe)
-        said = f"pre-sample: {presample.samples} samples a problem and a final one"
+        said = f"pre-sample: {presample.samples} samples per problem and a final one"
         found.append(f"{said}, near-perfect from {presample.threshold} correct; pool in {pool}")
     found.append(_training(recipe))
     if not sets:
         return [*found, "evaluate: nothing, because [data.sets] names no set"]
     ks, names = ", ".join(map(str, settings.k)), ", ".join(sets)
-    said = f"evaluate: {settings.samples} samples a problem, pass@{ks} on {names}"
+    said = f"evaluate: {settings.samples} samples per problem, pass@{ks} on {names}"
     if settings.every:
         during = settings.during
         said += (

@@ -186,7 +186,7 @@ def _measured(run: FinishedRun) -> Iterator[str]:
         yield "Not measured."
         return
     summary = {"base": run.base, "methods": {run.recipe.method: measured}}
-    yield f"{measured['samples']} samples a problem, {INTERVAL_NOTE}."
+    yield f"{measured['samples']} samples per problem, {INTERVAL_NOTE}."
     for name, of_set in measured["sets"].items():
         ks = sorted(map(int, of_set["pass_at_k"]))
         yield f"### {set_label(name)}: {of_set['problems']} problems"

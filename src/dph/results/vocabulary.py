@@ -174,7 +174,7 @@ DEFINITIONS: Mapping[str, str] = MappingProxyType(
 """Words of pages that need an explanation, by what asks for it."""
 
 
-K_AXIS, STEP_AXIS, STRENGTH_AXIS = "k (samples a problem)", "training step", "strength"
+K_AXIS, STEP_AXIS, STRENGTH_AXIS = "k (samples per problem)", "training step", "strength"
 OVER_PROBLEMS, OVER_SEEDS = "95% over problems", "95% over seeds"
 
 
@@ -203,7 +203,7 @@ _TRAINING: Mapping[str, tuple[str, str]] = {
     "seconds_update": ("Time of the update", "s"),
     "peak_memory": ("Peak memory of the process", "GiB"),
     "peak_memory_device": ("Peak memory of the device", "GiB"),
-    "tokens_per_second": ("Speed", "tokens a second"),
+    "tokens_per_second": ("Speed", "tokens per second"),
     "tokens_computed": ("Tokens computed in the update", "tokens"),
     "rows_skipped": ("Rows without signal", "rows"),
 }

@@ -16,7 +16,7 @@ from tiny_models import build_model
 
 def test_a_card_says_what_was_measured_and_its_metadata_what_comes_from_the_hub(finished):
     card = model_card(read_finished_run(finished))
-    assert "16 samples a problem, in per cent, with 95% intervals" in card
+    assert "16 samples per problem, in per cent, with 95% intervals" in card
     assert "### dev: 40 problems" in card
     rows = [line.split("|")[1:-1] for line in card.splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in row] for row in rows]

@@ -52,7 +52,7 @@ INTERVAL_NOTE = "in per cent, with 95% intervals; styles: effective number"
 def evaluation_table(document: Mapping[str, Any]) -> Table:
     """One model: a column for each set of its evaluation.json, a row for each number."""
     sets = document["sets"]
-    caption = f"{document['model']}, {document['samples']} samples a problem"
+    caption = f"{document['model']}, {document['samples']} samples per problem"
     table = _table(caption, [""], map(set_label, sets))
     ks = sorted({k for summary in sets.values() for k in summary["pass_at_k"]}, key=int)
     table.add_row("problems", *(str(summary["problems"]) for summary in sets.values()))

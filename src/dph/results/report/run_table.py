@@ -261,7 +261,7 @@ def _facts(data: ReportData) -> Iterator[TableColumn]:
             "method": method_label(recipe.method) if recipe else None,
             "seed": recipe.seed if recipe else None,
             "steps": max((int(row["step"]) for row in run.log), default=None),
-            "samples a problem": evaluation.get("samples"),
+            "samples per problem": evaluation.get("samples"),
             "graded by": _verifiers(run),
             "trained by": _software(run),
             "model": str(recipe.model.path) if recipe else evaluation.get("model"),
@@ -271,7 +271,7 @@ def _facts(data: ReportData) -> Iterator[TableColumn]:
         facts[run.key] = found | visible
     for title in next(iter(facts.values()), {}):
         values = {key: TableCell(of[title]) for key, of in facts.items()}
-        kind: Kind = "count" if title in ("seed", "steps", "samples a problem") else "text"
+        kind: Kind = "count" if title in ("seed", "steps", "samples per problem") else "text"
         yield _column(data, f"run/{title.replace(' ', '_')}", ("run", title), kind, values)
 
 
