@@ -13,7 +13,7 @@ from lab.study.frozen import FOLDER, frozen_report, pages
 from lab.study.tables import all_tables
 
 ROWS = sorted(FOLDER.rglob("study.parquet"))
-IN_PROGRESS = ("real-spider", "rivals")
+IN_PROGRESS = ("real-spider",)
 TIMED = FOLDER / "step-costs"
 LINES = sorted(
     path
