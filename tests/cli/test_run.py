@@ -219,6 +219,11 @@ def test_ungradable_problems_have_a_line_and_a_listing(dph, example, tmp_path):
     assert "\n1 ungradable (the gold answer cannot be graded" in out
     rows = pq.read_table(tmp_path / "run" / "pool" / "ungradable.parquet").to_pylist()
     assert rows == [{"problem_id": "sum-01", "outcome": "BAD_GOLD", "reason": "no such word"}]
+    words = ("--out", tmp_path / "run", "--write", tmp_path / "all.jsonl", "--right", "0-8")
+    assert dph("presample", example, *words)[0] == 0
+    written = (tmp_path / "all.jsonl").read_text()
+    assert '"sum-00"' in written
+    assert '"sum-01"' not in written
 
 
 def test_problems_that_are_solved_sometimes_are_written_with_their_rate(dph, example, tmp_path):

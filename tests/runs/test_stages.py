@@ -100,6 +100,15 @@ def test_a_run_goes_on_whose_anchor_names_the_runs_own_pool(make_recipe, tmp_pat
         assert ran(recipe, run).trained.step == steps
 
 
+def test_a_store_of_longer_answers_than_a_fixed_length_divides_by_is_refused(make_recipe, tmp_path):
+    longer = {"sampling": {"max_tokens": 9}, "presample": {"threshold": 1}}
+    presampled(make_recipe(**longer), tmp_path / "other")
+    recipe = with_anchor(make_recipe, tmp_path / "other/pool", sampling={"max_tokens": 1})
+    fixed = recipe.objective.model_copy(update={"reduction": "fixed_length"})
+    with pytest.raises(PoolError, match=r"other/pool holds an answer of \d tokens.* divides by 1"):
+        trained(recipe.model_copy(update={"objective": fixed}), tmp_path / "run")
+
+
 def test_a_store_that_is_missing_is_told_before_anything_is_sampled(make_recipe, tmp_path):
     with pytest.raises(PoolError, match="nowhere"):
         ran(with_anchor(make_recipe, tmp_path / "nowhere", "dph_f"), tmp_path / "run")

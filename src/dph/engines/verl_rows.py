@@ -93,8 +93,7 @@ _REFUSED = {
     ),
     **{
         f"data.{key}": Row(
-            only=(setting.default,),
-            why=f"verl's reward workers grade with the default; {_OWN} not",
+            only=(setting.default,), why=f"verl's reward workers grade with the default; {_OWN} not"
         )
         for key, setting in verifier_settings().items()
         if key != "sql_rule"
@@ -124,16 +123,14 @@ _REFUSED = {
         never=("entropy", "exact_reverse_kl", "exact_forward_kl"), why=_SAMPLED
     ),
     "objective.max_refills": Row(
-        only=(10,),
-        why=f"verl's filter_groups draws until a step is full; {_OWN} count its refills",
+        only=(10,), why=f"verl's filter_groups draws until a step is full; {_OWN} count its refills"
     ),
     "objective.overlong_filter": Row(
         only=(False,),
         why=f"verl counts answers that were cut off in its loss; {_OWN} leave them out",
     ),
     "train.problems_per_step": Row(
-        never=(0,),
-        why=f"a step of verl begins with new answers; {_OWN} train only on stored ones",
+        never=(0,), why=f"a step of verl begins with new answers; {_OWN} train only on stored ones"
     ),
     "train.shared_prompts": Row(
         only=("auto",), why=f"it computes rows in its own way; {_OWN} share prompts"
@@ -150,8 +147,7 @@ _REFUSED = {
         why="verl computes old log-probs by one more forward; `--engine own` takes the sampler's",
     ),
     "evaluate.every": Row(
-        only=(0,),
-        why=f"this package evaluates before and after it; {_OWN} evaluate in between too",
+        only=(0,), why=f"this package evaluates before and after it; {_OWN} evaluate in between too"
     ),
 }
 

@@ -26,12 +26,7 @@ from dph.runs.check_model import (
 )
 from dph.runs.memory import Device
 from dph.runs.presample.manifest import read_manifest
-from dph.runs.prompts import (
-    file_prompts,
-    recipe_shots,
-    require_no_shown_test,
-    require_unlabelled,
-)
+from dph.runs.prompts import file_prompts, recipe_shots, require_no_shown_test, require_unlabelled
 from dph.tasks.agreement import GOLDS, contradictions
 from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.problems import load_problems, malformed_rows
@@ -127,10 +122,7 @@ def _place(key: str, file: Path, findings: Findings) -> Path | None:
 
 
 def _with_shots(
-    recipe: Recipe,
-    model: CheckedModel | None,
-    named: Sequence[NamedProblems],
-    findings: Findings,
+    recipe: Recipe, model: CheckedModel | None, named: Sequence[NamedProblems], findings: Findings
 ) -> list[NamedProblems]:
     """The problems with the examples before them; wrong examples go to the findings."""
     train = next((part.problems for part in named if part.key == "data.train"), None)

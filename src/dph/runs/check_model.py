@@ -122,10 +122,7 @@ _MEASURED = 512
 
 
 def check_prompts(
-    recipe: Recipe,
-    model: CheckedModel | None,
-    named: Sequence[NamedProblems],
-    findings: Findings,
+    recipe: Recipe, model: CheckedModel | None, named: Sequence[NamedProblems], findings: Findings
 ) -> None:
     """Check the tokenizer, the stop strings, the chat template, and the longest prompts."""
     if model is None or model.prompts is None:

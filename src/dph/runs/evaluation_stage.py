@@ -19,18 +19,9 @@ from dph.model.sampler.graded import GradedSampler
 from dph.recipe import recipe_digest
 from dph.runs.answers import drawing, scorer_of
 from dph.runs.directory import EvaluationDirectory, step_of
-from dph.runs.evaluate.evaluate import (
-    EvaluationSet,
-    evaluate,
-    keep_token_details,
-    total_answers,
-)
+from dph.runs.evaluate.evaluate import EvaluationSet, evaluate, keep_token_details, total_answers
 from dph.runs.evaluate.progress_file import step_metrics_of
-from dph.runs.evaluate.samples_file import (
-    comparable_scores,
-    read_samples,
-    samples_digest,
-)
+from dph.runs.evaluate.samples_file import comparable_scores, read_samples, samples_digest
 from dph.runs.evaluate.scores import evaluation_document, keep_problems
 from dph.runs.job import PreparedSet, RunJob
 from dph.runs.progress import ProgressDisplay, warn_of_cut_off

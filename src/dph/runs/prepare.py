@@ -25,17 +25,8 @@ from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.job import Policies, PreparedSet, Resumed, RunJob, Style
 from dph.runs.presample.manifest import Manifest, ValueSource, read_manifest
 from dph.runs.presample.pool import require_free
-from dph.runs.prompts import (
-    RunPrompts,
-    file_prompts,
-    recipe_shots,
-    require_no_shown_test,
-)
-from dph.runs.train.checkpoints import (
-    read_progress,
-    read_verifiers,
-    record_verifier,
-)
+from dph.runs.prompts import RunPrompts, file_prompts, recipe_shots, require_no_shown_test
+from dph.runs.train.checkpoints import read_progress, read_verifiers, record_verifier
 from dph.runs.train.collect import SelfConsistency
 from dph.runs.training_digest import TrainingKey, what_changed
 from dph.tasks.agreement import KeyComparer

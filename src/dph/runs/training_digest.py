@@ -63,11 +63,7 @@ _ADDED: Mapping[str, Any] = {
 }
 _GONE = {"sampling.cuda_graphs": False}
 """Removed settings, with the values that earlier runs counted."""
-_ADDED_TO_ANCHORS = {
-    "whole_prompts": False,
-    "whole_schemas": False,
-    "tokens_per_step": None,
-}
+_ADDED_TO_ANCHORS = {"whole_prompts": False, "whole_schemas": False, "tokens_per_step": None}
 """Later settings, with their values in earlier runs, which continue unless they use them."""
 _MOST_NAMED = 4
 

@@ -26,6 +26,7 @@ from dph.runs.presampling_stage import pool_source
 from dph.runs.progress import ProgressDisplay, warn_of_cut_off, warn_of_slow_grading
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loop import Actors, Trained, train
+from dph.runs.train.rows import require_lengths
 from dph.runs.train.tracking import Metrics, shown_answers
 from dph.runs.train.updating import TrainingForward
 from dph.tasks.verifiers.base import OneAtATime, Verifier
@@ -158,6 +159,8 @@ def _read_pools(
                 model_fingerprint=source.model_fingerprint if initial else None,
             )
             loaded[place] = other.rehearsal
+            reduction, most = job.recipe.objective.reduction, job.recipe.answer_tokens
+            require_lengths(other.rehearsal, reduction=reduction, most=most, place=place)
     return problems, {name: loaded[anchor.pool] for name, anchor in anchors.items()}
 
 

@@ -171,10 +171,7 @@ def interpolation_stage(
         for weight, place in zip(weights, places, strict=True)
     )
     return Interpolations(
-        base=base,
-        between=between,
-        final=final,
-        retention_k=job.recipe.evaluate.retention_k,
+        base=base, between=between, final=final, retention_k=job.recipe.evaluate.retention_k
     )
 
 

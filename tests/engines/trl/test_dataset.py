@@ -18,7 +18,7 @@ def test_problems_come_back_from_the_columns_and_answers_of_other_fields_fit_in_
         row = problems_dataset([problem])[0]
         assert set(row) == {"prompt", "problem_id", "answer", *own}
         assert problem_of_columns(row["problem_id"], row["prompt"], row["answer"]) == problem
-    other = Problem(problem_id="c", prompt="two", answer={"gold_sql": "SELECT 1"})
+    other = Problem(problem_id="c", prompt="two", answer={"gold_sql": "SELECT 1", "number": 2**70})
     assert len(problems_dataset([TEXT, other])) == 2
 
 

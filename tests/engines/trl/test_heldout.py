@@ -209,6 +209,8 @@ def test_a_resumed_run_keeps_the_measurement_before_training(tmp_path):
     heldout(every=2, seed=4).attach(again)
     with pytest.raises(CheckpointError, match="was measured with other problems, another verif"):
         again.train(resume_from_checkpoint=str(tmp_path / "run/checkpoint-2"))
+    first.train()  # once more, with a verifier that the callback closed
+    assert {0, 2} <= set(logged(first, "eval_heldout/pass_at_16"))
 
 
 def test_with_vllm_the_trainer_is_asked_for_answers_one_by_one(tmp_path):
@@ -256,3 +258,6 @@ def test_what_cannot_be_measured_is_refused(tmp_path):
     callback.attach(trainer)
     with pytest.raises(SettingsError, match="is a run of `dph run`"):
         trainer.train()
+    with pytest.raises(SettingsError, match=r"another PassAtKCallback writes to .*run: name"):
+        heldout(name="other").attach(trainer)
+    heldout(name="other", out=tmp_path / "other").attach(trainer)

@@ -125,6 +125,9 @@ def test_a_store_of_an_anchor_is_compared_with_the_model_too(directory):
     }
     with pytest.raises(PoolError, match=r"other.*temperature was 0.5, this run has 0.9"):
         make_trainer(make_config(directory, eta=None, objective={"anchors": anchors}))
+    objective = {"anchors": {"near": anchors["near"]}, "reduction": "fixed_length"}
+    with pytest.raises(PoolError, match=r"pool holds an answer of 8 tokens, .* divides by 6"):
+        make_trainer(make_config(directory, eta=None, objective=objective))
 
 
 def test_a_damaged_pool_is_refused_before_anything_is_loaded(directory):

@@ -176,6 +176,14 @@ def test_the_plain_head_is_the_output_layer_of_a_model_that_leaves_its_logits_al
     assert plain_head(narrow) is None
 
 
+def test_a_head_is_plain_in_a_forward_that_a_trainer_left_in_its_precision(make_model):
+    for family, plain in (("llama", True), ("gemma2", False)):
+        model = make_model(family)
+        model._original_forward = model.forward  # as accelerate does
+        model.forward = torch.autocast("cpu", dtype=torch.bfloat16)(model.forward)
+        assert (plain_head(model) is not None) == plain, family
+
+
 def test_heads_that_are_no_linear_layer_or_have_hooks_are_left_alone(make_model):
     model = make_model()
     assert plain_head(model) is not None

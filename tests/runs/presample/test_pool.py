@@ -1,9 +1,10 @@
 import fcntl
 
+import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import DataError, PoolError
-from dph.runs.presample.pool import load_pool, only_maker
+from dph.runs.presample.pool import load_pool, only_maker, write_problems
 
 
 def test_a_held_pool_is_refused_and_its_neighbour_is_not(tmp_path):
@@ -67,3 +68,12 @@ def test_a_pool_is_not_written_over_anything_else(pool_of, tmp_path):
     with pytest.raises(PoolError, match="holds files but no pool"):
         pool_of(tmp_path / "pool")
     assert (tmp_path / "pool" / "thesis.tex").read_text() == "years of work"
+
+
+def test_problems_with_different_fields_are_a_table_with_all_of_them(tmp_path):
+    rows = [{"problem_id": "a"}, {"problem_id": "b", "level": 2}]
+    write_problems(rows, tmp_path / "x.parquet")
+    found = pq.read_table(tmp_path / "x.parquet").to_pylist()
+    assert found == [{"problem_id": "a", "level": None}, rows[1]]
+    with pytest.raises(DataError, match="the problems are not a table"):
+        write_problems([{"level": "hard"}, {"level": 2}], tmp_path / "y.parquet")

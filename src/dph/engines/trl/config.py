@@ -60,8 +60,7 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
     method: str | None = field(default=None, metadata={"help": "a named method of the recipes"})
     pool: str = field(default="", metadata={"help": "directory of a pool (dph presample)"})
     rehearsal_per_step: int = field(
-        default=32,
-        metadata={"help": "stored answers per optimizer step, over all processes"},
+        default=32, metadata={"help": "stored answers per optimizer step, over all processes"}
     )
     divergence: str | None = field(default=None, metadata=_short("divergence"))
     eta: float | None = field(default=None, metadata=_short("eta"))
@@ -75,8 +74,7 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
     kl_estimator: str | None = field(default=None, metadata=_short("kl_estimator"))
     dynamic_sampling: bool | None = field(default=None, metadata={"help": "refused: TRL cannot"})
     disable_dropout: bool = field(
-        default=True,
-        metadata={"help": "ratios between two forwards of the same weights must be 1"},
+        default=True, metadata={"help": "ratios between two forwards of the same weights must be 1"}
     )
 
     def __post_init__(self) -> None:

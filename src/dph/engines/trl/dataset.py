@@ -54,7 +54,8 @@ def problems_dataset(
     }
     fields = dict.fromkeys(name for problem in problems for name in problem.answer)
     for name in [name for name in fields if name not in rows]:
-        with suppress(pa.ArrowException, TypeError):  # of several types, or not of Arrow's
+        # A column of several types, or of values that Arrow lacks, is left out.
+        with suppress(pa.ArrowException, TypeError, OverflowError, UnicodeError):
             rows[name] = pa.array([problem.answer.get(name) for problem in problems]).to_pylist()
     return Dataset.from_dict(rows)
 
@@ -101,10 +102,7 @@ Observe = Callable[[LogMetric, Sequence[Verdict]], None]
 
 
 def reward_function(
-    verifier: Verifier,
-    *,
-    stop_token_ids: Collection[int] = (),
-    observe: Observe | None = None,
+    verifier: Verifier, *, stop_token_ids: Collection[int] = (), observe: Observe | None = None
 ) -> RewardFunction:
     """Rewards of ``verifier`` for ``GRPOTrainer(reward_funcs=...)``, under the verifier's name.
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -210,15 +211,18 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
             raise SettingsError(f'sampler must be "auto" or "trainer", got {sampler!r}')
         for each in k:
             require_k_fits(each, samples)
-        self._own_verifier = not isinstance(verifier, Verifier)
         if isinstance(verifier, EnvironmentVerifier):
             raise SettingsError(
                 "PassAtKCallback measures answers, not trajectories in an environment: "
                 "`dph evaluate` measures those"
             )
-        self._verifier = (
-            verifier if isinstance(verifier, Verifier) else make_verifier(verifier, workers=workers)
-        )
+        self._make: Callable[[], Verifier] | None = None
+        if isinstance(verifier, Verifier):
+            self._verifier = verifier
+        else:
+            self._make = partial(make_verifier, verifier, workers=workers)
+            self._verifier = self._make()
+        self._closed = False
         self._problems, self._samples, self._k = tuple(problems), samples, tuple(k)
         self._every, self._name, self._seed = every, name, seed
         self._asked = {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens}
@@ -229,8 +233,17 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         self._seconds, self._began, self._first = 0.0, 0.0, 0
 
     def attach(self, trainer: Any) -> "PassAtKCallback":
-        """Measure during ``trainer.train()``; returns itself."""
+        """Measure during ``trainer.train()``; returns itself.
+
+        Raises:
+            SettingsError: another one writes to the same directory.
+        """
         self._trainer = trainer
+        others = [c for c in trainer.callback_handler.callbacks if isinstance(c, PassAtKCallback)]
+        if any(other is not self and other._place.path == self._place.path for other in others):
+            raise SettingsError(
+                f"another PassAtKCallback writes to {self._place.path}: name a directory (out)"
+            )
         trainer.add_callback(self)
         return self
 
@@ -246,6 +259,8 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
                 "PassAtKCallback needs the trainer, for its sampler and trackers: leave it out of "
                 "callbacks=[...], and call PassAtKCallback(...).attach(trainer)"
             )
+        if self._closed and self._make:  # the trainer trains once more
+            self._verifier, self._closed = self._make(), False
         self._began, self._first = time.perf_counter(), state.global_step
         self._seconds = 0.0
         if self._trainer.is_world_process_zero():
@@ -262,8 +277,9 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
             self._measure(state)
         share = self._seconds / (time.perf_counter() - self._began)
         self._log({f"eval/{self._name}/share_of_time": share}, state)
-        if self._own_verifier:
+        if self._make:
             self._verifier.close()
+            self._closed = True
 
     # What is measured, and with what.
 

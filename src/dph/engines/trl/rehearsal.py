@@ -149,12 +149,7 @@ def pools_of(anchors: Sequence[StoredAnchor]) -> list[OpenPool]:
 
 
 def rehearse(
-    model: PreTrainedModel,
-    share: Share,
-    divergence: Divergence,
-    *,
-    temperature: float,
-    pad_id: int,
+    model: PreTrainedModel, share: Share, divergence: Divergence, *, temperature: float, pad_id: int
 ) -> tuple[Tensor, Tensor]:
     """Shares of a step's token means: the divergence with gradient, |log pi - log pi_ref|."""
     scores = completion_scores(

@@ -30,6 +30,7 @@ from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages, r
 from dph.recipe.objective import REHEARSAL
 from dph.recipe.terms import LOGPROBS
 from dph.runs.objective import make_objective
+from dph.runs.train.rows import require_lengths
 
 _MEASURED = ("loss", "log_ratio", "tokens")
 METRICS = tuple(f"{REHEARSAL}/{name}" for name in _MEASURED)
@@ -86,6 +87,12 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
             for pool in pools_of(self.anchors):  # by what made them; later by log-probs
                 require_pool_of_model(
                     pool, model=self.model, processing_class=self.processing_class, args=args
+                )
+                require_lengths(
+                    pool.samples,
+                    reduction=terms.reduction,
+                    most=self.max_completion_length,
+                    place=pool.directory,
                 )
             self.add_callback(StartChecks(self))
         self._micro_steps = MicroSteps()
@@ -171,12 +178,15 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         # Under data parallelism the policy's forward went through the wrapper, whose gradient
         # hooks wait for the sum of all terms; these must not start them a second time.
         policy = self.accelerator.unwrap_model(model)
-        terms = [
-            rehearse(
-                policy, share, anchor.divergence, temperature=self.temperature, pad_id=self.pad_id
-            )
-            for anchor, share in zip(self.anchors, shares, strict=True)
-        ]
+        with self.accelerator.autocast():  # of what ``forward`` is wrapped in, for its parts too
+            terms = [
+                rehearse(
+                    *(policy, share, anchor.divergence),
+                    temperature=self.temperature,
+                    pad_id=self.pad_id,
+                )
+                for anchor, share in zip(self.anchors, shares, strict=True)
+            ]
         sums = torch.stack([torch.stack([loss.detach(), gap]) for loss, gap in terms])
         self._log_rehearsal(sums, [share.tokens for share in shares], place)
         weighted = [a.weight * loss for a, (loss, _) in zip(self.anchors, terms, strict=True)]

@@ -15,12 +15,7 @@ from verl.trainer.ppo.v1 import PPOTrainerSync, register_trainer
 from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.rl_dataset import collate_fn
 
-from dph.engines.verl.prompts import (
-    problem_of_fields,
-    prompt_ids,
-    require_prompts_fit,
-    stop_ids,
-)
+from dph.engines.verl.prompts import problem_of_fields, prompt_ids, require_prompts_fit, stop_ids
 from dph.engines.verl.rows import EngineForward
 from dph.engines.verl.settings import PresampleSettings, precision, presample_settings
 from dph.errors import DataError, TrainingError
@@ -225,9 +220,7 @@ def _verdict(extra_fields: Any) -> Verdict:
             "(reward.reward_manager)"
         )
     return Verdict(
-        outcome=Outcome(str(info["outcome"])),
-        reward=float(info["acc"]),
-        reason=str(info["reason"]),
+        outcome=Outcome(str(info["outcome"])), reward=float(info["acc"]), reason=str(info["reason"])
     )
 
 
@@ -246,10 +239,7 @@ def _is_done(found: Manifest | None, settings: PresampleSettings) -> bool:
 
 
 def _source(
-    config: DictConfig,
-    settings: PresampleSettings,
-    problems: Sequence[Problem],
-    draw: ClusterDraw,
+    config: DictConfig, settings: PresampleSettings, problems: Sequence[Problem], draw: ClusterDraw
 ) -> Source:
     path = str(Path(config.actor_rollout_ref.model.path).absolute())
     return Source(

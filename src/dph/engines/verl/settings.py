@@ -10,12 +10,7 @@ from pydantic import ValidationError, model_validator
 from dph.engines.engine_objective import engine_objective
 from dph.errors import SettingsError
 from dph.loss.objectives.objective import needs_whole_step
-from dph.recipe import (
-    DataSettings,
-    ObjectiveSettings,
-    PresamplingSettings,
-    TrainingSettings,
-)
+from dph.recipe import DataSettings, ObjectiveSettings, PresamplingSettings, TrainingSettings
 from dph.recipe.objective import SHORTHAND, PenaltySettings
 from dph.recipe.section import Count, FilePath, Positive, Section
 from dph.recipe.terms import READ_IN_OWN_LOOP, reads_reference
@@ -39,12 +34,7 @@ REFUSED_VERIFIERS = {
 STRATEGIES = ("fsdp", "fsdp2")
 """verl's training engines that rehearse."""
 
-PRECISIONS = {
-    "bf16": "bfloat16",
-    "bfloat16": "bfloat16",
-    "fp32": "float32",
-    "float32": "float32",
-}
+PRECISIONS = {"bf16": "bfloat16", "bfloat16": "bfloat16", "fp32": "float32", "float32": "float32"}
 """Names of dtypes in verl, and in a pool's manifest."""
 
 

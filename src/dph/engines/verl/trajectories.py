@@ -123,9 +123,7 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
                 turn = episode.turns
                 params["seed"] = derived_seed(seed, "turn", turn) if turn else seed
             answer = await self.server_manager.generate(
-                request_id=uuid4().hex,
-                prompt_ids=[*prompt, *row.ids],
-                sampling_params=dict(params),
+                request_id=uuid4().hex, prompt_ids=[*prompt, *row.ids], sampling_params=dict(params)
             )
             row.extra = dict(answer.extra_fields or {})
             ids = answer.token_ids

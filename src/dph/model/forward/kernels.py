@@ -127,8 +127,7 @@ def merge(first: AttentionPart, second: AttentionPart) -> AttentionPart:
     """
     weight = torch.sigmoid(first.log_sum - second.log_sum)[..., None].to(first.out.dtype)
     return AttentionPart(
-        torch.lerp(second.out, first.out, weight),
-        torch.logaddexp(second.log_sum, first.log_sum),
+        torch.lerp(second.out, first.out, weight), torch.logaddexp(second.log_sum, first.log_sum)
     )
 
 

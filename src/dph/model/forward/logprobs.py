@@ -207,13 +207,7 @@ def completion_scores(
     Of rows that ``written`` describes, only the tokens that the model wrote are scored.
     """
     layout = layout_of(
-        model,
-        prompts,
-        completions,
-        pad_id=pad_id,
-        sharing=sharing,
-        forest=forest,
-        written=written,
+        model, prompts, completions, pad_id=pad_id, sharing=sharing, forest=forest, written=written
     )
     if statistics and int(torch.stack([s.rows for s in statistics]).sum(0).max()) > 1:
         raise ValueError("a row appears in two statistics: combine them into one")
@@ -248,9 +242,7 @@ def spread(
 
 
 def _of_table(
-    table: Float[Tensor, "scored vocabulary"],
-    layout: Layout,
-    statistics: Sequence[RowStatistic],
+    table: Float[Tensor, "scored vocabulary"], layout: Layout, statistics: Sequence[RowStatistic]
 ) -> tuple[Float[Tensor, "scored"], tuple[Tensor, ...]]:
     chosen = table.gather(1, layout.targets[:, None])[:, 0]
     found = []

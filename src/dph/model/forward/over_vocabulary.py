@@ -78,7 +78,16 @@ def _gives_the_logits(model: PreTrainedModel, head: nn.Linear) -> bool:
         hidden = getattr(model.base_model(input_ids=ids, **options), "last_hidden_state", None)
         if hidden is None or hidden.shape[-1] != head.in_features:
             return False
-        expected, found = model(input_ids=ids, **options).logits, head(hidden)
+        found = head(hidden)
+        # accelerate replaces ``forward`` by one of its own precision, and keeps the model's.
+        return any(
+            _are_close(forward(input_ids=ids, **options).logits, found)
+            for forward in (model, vars(model).get("_original_forward"))
+            if forward is not None
+        )
+
+
+def _are_close(expected: Tensor, found: Tensor) -> bool:
     return expected.shape == found.shape and torch.allclose(
         expected.float(), found.float(), rtol=1e-4, atol=1e-5, equal_nan=True
     )

@@ -68,12 +68,7 @@ def next_tokens(
     """
     with evaluating(model):
         layout = layout_of(
-            model,
-            prompts,
-            completions,
-            pad_id=pad_id,
-            sharing=sharing,
-            written=written,
+            model, prompts, completions, pad_id=pad_id, sharing=sharing, written=written
         )
         head = plain_head(model)
         if head is None:

@@ -15,12 +15,7 @@ from dph.runs.evaluate.comparison import ChangedProblem, RunComparison, changed_
 from dph.runs.evaluate.comparison import compare as compare_scores
 from dph.runs.evaluate.intervals import Band, powers_of_two, simultaneous_band
 from dph.runs.evaluate.metrics import Retention, effective_styles, retention
-from dph.runs.evaluate.samples_file import (
-    GREEDY_INDEX,
-    comparable_scores,
-    is_foreign,
-    read_samples,
-)
+from dph.runs.evaluate.samples_file import GREEDY_INDEX, comparable_scores, is_foreign, read_samples
 from dph.runs.evaluate.scores import SetScores, differences
 
 Key = tuple[str, str]
@@ -191,10 +186,7 @@ USUAL_KS = (8, 16, 32)
 
 
 def compare(
-    *runs: str | Path,
-    sets: Collection[str] = (),
-    ks: Sequence[int] | None = None,
-    seed: int = 0,
+    *runs: str | Path, sets: Collection[str] = (), ks: Sequence[int] | None = None, seed: int = 0
 ) -> RunComparison:
     """Greedy, mean and Pass@k of evaluated runs, with paired differences to the first.
 

@@ -305,10 +305,7 @@ def _distances(
 
 
 def _band(
-    apart: Differences,
-    mean: Float[np.ndarray, "ks"],
-    width: Float[np.ndarray, "ks"],
-    level: float,
+    apart: Differences, mean: Float[np.ndarray, "ks"], width: Float[np.ndarray, "ks"], level: float
 ) -> Band:
     """The mean -+ width; no difference of probabilities is outside [-1, 1]."""
     low, high = np.maximum(mean - width, -1.0), np.minimum(mean + width, 1.0)

@@ -166,7 +166,7 @@ def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Set
     A problem whose gold answer proved ungradable (BAD_GOLD) says nothing about a model. It is left
     out of all tables, with a warning, because grading may have reached the gold answer for one
     model but not for another. If a table has another tool's answers, problems that are missing
-    from any table are left out too.
+    from any table are left out too, and all tables list them in the order of the first.
     """
     bad = _bad_gold(tables.values())
     for name, ids in _not_in_all(tables).items():
@@ -187,7 +187,19 @@ def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Set
             }
         except DataError as error:
             raise DataError(f"{label}: {error}") from error
+    if _has_foreign(tables):
+        _put_in_one_order(scores)
     return scores
+
+
+def _put_in_one_order(scores: Mapping[str, dict[str, SetScores]]) -> None:
+    """Put the problems of every set in the order of the first table; tools have their own."""
+    orders: dict[str, tuple[str, ...]] = {}
+    for sets in scores.values():
+        for name, part in sets.items():
+            order = orders.setdefault(name, part.problem_ids)
+            if order != part.problem_ids and set(order) == set(part.problem_ids):
+                sets[name] = part.only(order)
 
 
 def _parts_by_set(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -241,10 +253,13 @@ def _bad_gold(tables: Iterable[pa.Table]) -> dict[str, list[str]]:
     return distinct
 
 
+def _has_foreign(tables: Mapping[str, pa.Table]) -> bool:
+    return any(_FOREIGN_MARK.keys() & (table.schema.metadata or {}) for table in tables.values())
+
+
 def _not_in_all(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
     """Problems missing from some table, by set, if any is another tool's; logs a warning."""
-    foreign = (_FOREIGN_MARK.keys() & (table.schema.metadata or {}) for table in tables.values())
-    if not any(foreign):
+    if not _has_foreign(tables):
         return {}
     sets: dict[str, dict[str, list[str]]] = {}
     for label, table in tables.items():

@@ -63,7 +63,8 @@ class SetScores:
 
     def only(self, problem_ids: Sequence[str]) -> "SetScores":
         """Scores of these problems only, in this order."""
-        rows = [self.problem_ids.index(each) for each in problem_ids]
+        at = {each: row for row, each in enumerate(self.problem_ids)}
+        rows = [at[each] for each in problem_ids]
         counts = None if self.counts is None else self.counts[rows]
         width = self.samples if counts is None else int(counts.max())
         return replace(

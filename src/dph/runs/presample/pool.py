@@ -13,6 +13,7 @@ docs/files.md describes the columns.
 
 import contextlib
 import fcntl
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,6 +54,7 @@ from dph.runs.presample.tables import (
 from dph.tasks.problems import problem_columns, problem_of_columns, problem_row
 
 SAMPLES = "samples.parquet"
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +137,7 @@ def write_pool(
     ]
     bad = [{name: str(getattr(row, name)) for name in UNGRADABLE.names} for row in ungradable]
     tables: dict[str, tuple[pa.Schema, Sequence[pa.Table]]] = {
-        "exploration.parquet": (
-            EXPLORATION,
-            [pa.Table.from_pylist(explored, schema=EXPLORATION)],
-        ),
+        "exploration.parquet": (EXPLORATION, [pa.Table.from_pylist(explored, schema=EXPLORATION)]),
         REHEARSAL_FILE: (stored.schema, [stored]),
         "ungradable.parquet": (UNGRADABLE, [pa.Table.from_pylist(bad, schema=UNGRADABLE)]),
         SAMPLES: (graded_schema(samples[0]) if samples else GRADED, samples),
@@ -211,7 +210,8 @@ def problems_by_rate(
 ) -> list[dict[str, Any]]:
     """Rows of the problems with ``least`` to ``most`` right samples, in the problems' order.
 
-    A row has the fields of the problem's own file, ``pass_rate``, ``correct`` and ``samples``.
+    A row has the fields of the problem's own file, ``pass_rate``, ``correct`` and ``samples``. A
+    problem that could not be graded has no rate and is left out, with a warning.
     """
     if not 0 <= least <= most:
         raise SettingsError(f"--right takes LEAST-MOST with 0 <= LEAST <= MOST, got {least}-{most}")
@@ -219,15 +219,20 @@ def problems_by_rate(
     counted = pc.field("sample_index") < read_manifest(pool).source.answers
     graded = pq.read_table(pool / SAMPLES, columns=["problem_id", "outcome"], filters=counted)
     ids, outcomes = (graded[name].to_pylist() for name in graded.column_names)
-    samples = Counter(ids)
+    bad = pq.read_table(pool / "ungradable.parquet", columns=["problem_id"])
+    samples, ungradable = Counter(ids), set(bad["problem_id"].to_pylist())
     correct = Counter(
         each for each, outcome in zip(ids, outcomes, strict=True) if outcome == Outcome.CORRECT
     )
     rows = [
         _row(problem, correct[problem.problem_id], samples[problem.problem_id])
         for problem in problems
-        if samples[problem.problem_id] and least <= correct[problem.problem_id] <= most
+        if problem.problem_id not in ungradable
+        and samples[problem.problem_id]
+        and least <= correct[problem.problem_id] <= most
     ]
+    if ungradable:
+        logger.warning("%d problems that could not be graded are left out", len(ungradable))
     if not rows:
         raise PoolError(
             f"no problem has {least} to {most} right answers of {max(samples.values(), default=0)}"
@@ -244,10 +249,20 @@ def _row(problem: Problem, correct: int, samples: int) -> dict[str, Any]:
     return {**problem_row(problem), **rate}
 
 
+def whole_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with every field that one of them has, for tables: None where it is missing."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
 def write_problems(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write the rows as a ``.jsonl`` or ``.parquet`` file, whole or not at all."""
     if path.suffix == ".parquet":
+        try:
+            table = pa.Table.from_pylist(whole_rows(rows))
+        except (pa.ArrowException, OverflowError) as error:
+            raise DataError(f"the problems are not a table, write .jsonl: {error}") from error
         with atomic_path(path) as part:
-            pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), part)
+            pq.write_table(table, part)
     else:
         write_json_lines(path, rows, ascii_only=False)

@@ -12,14 +12,7 @@ if TYPE_CHECKING:
     from dph.runs.train.loop import Actors, Trained, train
     from dph.runs.train.updating import UpdateReport, update
 
-__all__ = [
-    "Actors",
-    "Trained",
-    "UpdateReport",
-    "latest_checkpoint",
-    "train",
-    "update",
-]
+__all__ = ["Actors", "Trained", "UpdateReport", "latest_checkpoint", "train", "update"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,

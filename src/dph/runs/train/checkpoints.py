@@ -58,11 +58,7 @@ class VerifierVersion:
 
 
 def write_progress(
-    directory: Path,
-    progress: Progress,
-    *,
-    digest: str,
-    verifiers: Sequence[VerifierVersion] = (),
+    directory: Path, progress: Progress, *, digest: str, verifiers: Sequence[VerifierVersion] = ()
 ) -> None:
     """Write the ``trainer.json`` of a checkpoint."""
     made_by = {"digest": digest, "verifiers": [asdict(each) for each in verifiers]}

@@ -272,10 +272,7 @@ class Evaluations(Closing):
         with ExitStack() as stack:
             sets = [self._draw(chosen, step, instead, stack) for chosen in self._sets]
             self._pending = _Pending(
-                step=step,
-                sets=sets,
-                seconds=time.perf_counter() - started,
-                closing=stack.pop_all(),
+                step=step, sets=sets, seconds=time.perf_counter() - started, closing=stack.pop_all()
             )
 
     def finish(self) -> list[StepEvaluation]:

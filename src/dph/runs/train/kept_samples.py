@@ -27,17 +27,7 @@ from dph.tasks.problems import problem_columns, prompt_text
 # by (seed, set), and their answers from the greedy one on, so that two tables of a run can be
 # compared line by line.
 
-COLUMNS = (
-    "step",
-    "problem",
-    "prompt",
-    "sample",
-    "answer",
-    "outcome",
-    "reward",
-    "style",
-    "reason",
-)
+COLUMNS = ("step", "problem", "prompt", "sample", "answer", "outcome", "reward", "style", "reason")
 LONGEST = 10_000
 """Characters of a text that a table holds."""
 
@@ -82,13 +72,7 @@ def graded_table(
 
 
 def stored_table(
-    samples: pa.Table,
-    problems: Sequence[Problem],
-    *,
-    name: str,
-    step: int,
-    most: int,
-    seed: int,
+    samples: pa.Table, problems: Sequence[Problem], *, name: str, step: int, most: int, seed: int
 ) -> SampleTable:
     """The table of the answers to a set in a samples table, with whole problems in their order."""
     of_set = samples.filter(pc.equal(samples["set"], name))

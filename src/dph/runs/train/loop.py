@@ -49,13 +49,7 @@ from dph.runs.train.policy_rows import (
     scorers_of,
     warn_of_gap,
 )
-from dph.runs.train.rows import (
-    Minibatch,
-    PolicyRow,
-    Position,
-    split_minibatches,
-    stored_of_step,
-)
+from dph.runs.train.rows import Minibatch, PolicyRow, Position, split_minibatches, stored_of_step
 from dph.runs.train.tracking import (
     Metrics,
     MetricsLog,
@@ -64,12 +58,7 @@ from dph.runs.train.tracking import (
     peak_memory,
     step_metrics,
 )
-from dph.runs.train.updating import (
-    NonFiniteLossError,
-    TrainingForward,
-    save_failed_batch,
-    update,
-)
+from dph.runs.train.updating import NonFiniteLossError, TrainingForward, save_failed_batch, update
 
 __all__ = ["Actors", "Trained", "train"]
 
@@ -188,11 +177,7 @@ def _minibatches(
     train, anchors = learner.recipe.train, learner.recipe.objective.anchors
     stored = {
         name: stored_of_step(
-            samples,
-            anchors[name],
-            number,
-            count=train.rehearsal_per_step,
-            seed=learner.recipe.seed,
+            samples, anchors[name], number, count=train.rehearsal_per_step, seed=learner.recipe.seed
         )
         for name, samples in learner.stored.items()
     }
@@ -370,11 +355,7 @@ class _Recorder:
     """Writes metrics, some answers, and evaluations of a run."""
 
     def __init__(
-        self,
-        learner: Learner,
-        directory: Path,
-        checkpoints: RunCheckpoints,
-        trackers: Trackers,
+        self, learner: Learner, directory: Path, checkpoints: RunCheckpoints, trackers: Trackers
     ) -> None:
         self._checkpoints, self._trackers = checkpoints, trackers
         self._state, self._evaluations = checkpoints.restored, learner.actors.evaluations

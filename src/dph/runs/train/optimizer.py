@@ -181,11 +181,7 @@ def make_optimizer(
     whole = all(p.requires_grad and p.device.type == "cpu" for p in model.parameters())
     fused = all(p.dtype == torch.float32 and (whole or p.is_cuda) for p in trainable)
     return torch.optim.AdamW(
-        groups,
-        lr=train.learning_rate,
-        betas=train.betas,
-        eps=train.eps,
-        fused=fused or None,
+        groups, lr=train.learning_rate, betas=train.betas, eps=train.eps, fused=fused or None
     )
 
 

@@ -114,9 +114,7 @@ def require_stored(
 
 
 def scored(
-    model: PreTrainedModel,
-    rows: Sequence[PolicyRow | RehearsalSample],
-    forward: TrainingForward,
+    model: PreTrainedModel, rows: Sequence[PolicyRow | RehearsalSample], forward: TrainingForward
 ) -> list[tuple[float, ...]]:
     """Log-probs of the rows' answers under ``model``."""
     return forward.logprobs(
@@ -168,16 +166,15 @@ def shaped_rewards(
     groups: Sequence[Group], *, objective: ObjectiveSettings, max_tokens: int
 ) -> Float[Tensor, "groups samples"]:
     """Rewards plus the soft overlong penalty (DAPO, arXiv:2503.14476, eq. 13)."""
-    rewards = torch.tensor([[g.verdict.reward for g in group.completions] for group in groups])
+    rewards = torch.tensor(
+        [[float(g.verdict.reward) for g in group.completions] for group in groups]
+    )
     buffer = round(objective.overlong_buffer * max_tokens)
     if not buffer:
         return rewards
     lengths = torch.tensor([[g.completion.length for g in group.completions] for group in groups])
     penalties = overlong_penalty(
-        lengths.flatten(),
-        max_tokens=max_tokens,
-        buffer=buffer,
-        penalty=objective.overlong_penalty,
+        lengths.flatten(), max_tokens=max_tokens, buffer=buffer, penalty=objective.overlong_penalty
     )
     return rewards + penalties.view_as(rewards)
 

@@ -3,8 +3,11 @@
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dph._base.randomness import generator
+from dph.errors import PoolError
+from dph.loss.objectives import Reduction
 from dph.model.sampler.base import LEAST_SHARED, common_length, families
 from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
@@ -32,6 +35,19 @@ class PolicyRow:
 def length_of(row: PolicyRow | RehearsalSample) -> int:
     """Number of tokens that count: those that a policy wrote."""
     return len(row.completion_ids) if row.written is None else sum(row.written)
+
+
+def require_lengths(
+    samples: Sequence[RehearsalSample], *, reduction: Reduction, most: int, place: Path
+) -> None:
+    """Refuse stored answers that are longer than what ``fixed_length`` divides by."""
+    longest = max(map(length_of, samples), default=0)
+    if reduction == "fixed_length" and longest > most:
+        raise PoolError(
+            f"{place} holds an answer of {longest} tokens, which objective.reduction = "
+            f'"fixed_length" divides by {most}: raise the limit of new answers to {longest}, or '
+            "choose another reduction"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,14 +15,7 @@ from transformers import PreTrainedModel
 
 from dph._base.files import write_json
 from dph.errors import DataError
-from dph.loss.objectives import (
-    POLICY,
-    LossBatch,
-    MixedLoss,
-    Objective,
-    mixed_loss,
-    row_weights,
-)
+from dph.loss.objectives import POLICY, LossBatch, MixedLoss, Objective, mixed_loss, row_weights
 from dph.model.forward.logprobs import RowStatistic, completion_scores, spread
 from dph.model.forward.packing import Microbatch, to_device
 from dph.model.forward.scorer import AnswerScorer, next_tokens
@@ -247,10 +240,7 @@ class ScoredBatch:
 
 
 def scored_batch(
-    rows: Sequence[WeightedRow],
-    batch: Microbatch,
-    forward: TrainingForward,
-    objective: Objective,
+    rows: Sequence[WeightedRow], batch: Microbatch, forward: TrainingForward, objective: Objective
 ) -> ScoredBatch:
     """The rows of ``batch``, scored, with further inputs that the terms of ``objective`` need.
 

@@ -76,6 +76,8 @@ def test_every_kind_of_file_reads_the_same(tmp_path, name):
         ({"correct": "False"}, False),
         ({"correct": "1"}, True),
         ({"correct": 0.5}, False),
+        ({"correct": "0.5"}, False),
+        ({"score": " 1e0"}, True),
         ({"is_correct": 1.0}, True),
         ({"passed": False}, False),
         ({"reward": 1}, True),
@@ -179,6 +181,11 @@ def test_only_problems_of_all_files_are_compared(write, caplog):
         "2 of 4 problems are left out, since not all files have them, for example 'a'"
         in caplog.text
     )
+    run = read_samples(one).take([1, 0, 2]).replace_schema_metadata(None)  # in its file's order
+    scores = comparable_scores({"run": run, "other": read_samples(other)})
+    assert [of["answers"].problem_ids for of in scores.values()] == [("b", "c"), ("b", "c")]
+    scores = comparable_scores({"run": run, "one": read_samples(one)})
+    assert [of["answers"].problem_ids for of in scores.values()] == [tuple("bac")] * 2
     third = write({"problem_id": "x", "correct": 1}, name="c.jsonl")
     with pytest.raises(DataError, match="no problem is in all files: one has 'a', third has 'x'"):
         comparable_scores({"one": read_samples(one), "third": read_samples(third)})

@@ -113,8 +113,10 @@ def test_runs_of_lm_eval_with_other_seeds_are_answers_to_the_same_problems(tmp_p
     for model in ("a", "b"):
         (tmp_path / "out" / model).mkdir(parents=True)
         shutil.copy(SUMS, tmp_path / "out" / model)
-    with pytest.raises(DataError, match="several times: name the directory of one"):
-        read_answers(tmp_path / "out")
+    for name in (SUMS.name, "samples_tiny_sums_2026-02-01T00-00-00.000.jsonl"):
+        (tmp_path / "out" / "b" / SUMS.name).rename(tmp_path / "out" / "b" / name)
+        with pytest.raises(DataError, match=r"out/a and .*out/b: name the directory of one model"):
+            read_answers(tmp_path / "out")
 
 
 def test_several_tasks_of_lm_eval_are_sets(caplog):

@@ -210,8 +210,11 @@ def read_answers(place: Path) -> Answers:
 @lru_cache(maxsize=8)
 def _read(place: Path, _state: object) -> Answers:
     files, dumps = answer_files(place), first_dump(place) is not None
-    if len({path.name for path in files}) < len(files):
-        raise DataError(f"{place} holds {files[0].name} several times: name the directory of one")
+    # lighteval has a directory for each run of a model: its seeds add up.
+    models = {path.parents[1 if path.name.startswith("details_") else 0] for path in files}
+    if len(models) > 1 or len({path.name for path in files}) < len(files):
+        names = " and ".join(sorted({str(path.parent) for path in files})[:2])
+        raise DataError(f"{place} holds answers in {names}: name the directory of one model")
     tools: dict[str, dict[str, None]] = {}
     by_problem: dict[Key, list[GradedAnswer]] = {}
     problems: dict[Key, Problem] = {}

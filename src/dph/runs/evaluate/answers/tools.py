@@ -6,7 +6,7 @@ import math
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ def only_correct_named(tool: str) -> str | None:
     return _named.get("correct")
 
 
-_WORDS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+_WORDS = {"true": "1", "false": "0"}
 
 
 def verdict_of(value: Any, place: str, name: str) -> tuple[Outcome, float]:
@@ -97,7 +97,9 @@ def verdict_of(value: Any, place: str, name: str) -> tuple[Outcome, float]:
     if isinstance(value, str) and name != "reward":
         if value in Outcome.__members__:
             return Outcome(value), float(value == Outcome.CORRECT)
-        value = _WORDS.get(value.strip().lower(), value)
+        text = value.strip().lower()
+        with suppress(ValueError):
+            value = float(_WORDS.get(text, text))
     if isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1:
         return (Outcome.CORRECT if value == 1 else Outcome.WRONG), float(value)
     wanted = {"outcome": f"one of {', '.join(Outcome)}", "reward": "a number in [0, 1]"}
