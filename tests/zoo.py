@@ -9,7 +9,7 @@ TABLES = {
     "table_names_original": ["keeper", "animal"],
     "table_names": ["keeper", "animal"],
     "column_names_original": [
-        *([-1, "*"], [0, "id"], [0, "Name"], [1, "id"], [1, "kind"], [1, "Year"], [1, "kpr"]),
+        *([-1, "*"], [0, "id"], [0, "Name"], [1, "id"], [1, "kind"], [1, "Year"], [1, "kpr"])
     ],
     "column_names": [
         *([-1, "*"], [0, "id"], [0, "name"], [1, "id"], [1, "kind of animal"]),

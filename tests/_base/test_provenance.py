@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph._base.provenance import (
-    CHANGED,
-    UNKNOWN,
-    code_commit,
-    commit_of,
-    install_command,
-    versions,
-)
+from dph._base.provenance import CHANGED, UNKNOWN, code_commit, commit_of, install_command, versions
 from dph._base.randomness import generator, uniforms
 
 

@@ -50,10 +50,7 @@ def test_models_of_one_name_are_measured_side_by_side(dph, example, tmp_path):
         assert code == 0, err
         documents[name] = json.loads(out)
     places = {p.name: json.loads((p / "evaluation.json").read_text()) for p in _measured(run)}
-    assert places == {
-        "step_000004": documents["first"],
-        "second-step_000004": documents["second"],
-    }
+    assert places == {"step_000004": documents["first"], "second-step_000004": documents["second"]}
     made_from = json.loads((run / "models" / "second-step_000004" / "model.json").read_text())
     assert made_from["path"] == str(tmp_path / "second" / "checkpoints" / "step_000004")
 

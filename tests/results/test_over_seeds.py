@@ -4,11 +4,7 @@ from statistics import fmean, stdev
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.results.over_seeds import (
-    aggregate_sets,
-    mean_over_seeds,
-    t_quantile,
-)
+from dph.results.over_seeds import aggregate_sets, mean_over_seeds, t_quantile
 from results.charts.synthetic import make_summary
 
 

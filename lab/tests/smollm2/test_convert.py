@@ -9,13 +9,7 @@ from dph._base.files import sha256
 from dph.errors import DataError
 from dph.model.loading import load_model, load_tokenizer
 from lab.smollm2 import smollm2_place
-from lab.smollm2.convert import (
-    GgufFile,
-    convert,
-    llama_config,
-    llama_weights,
-    smollm2_tokenizer,
-)
+from lab.smollm2.convert import GgufFile, convert, llama_config, llama_weights, smollm2_tokenizer
 from smollm2_model import smollm2  # noqa: F401
 
 

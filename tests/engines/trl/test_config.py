@@ -12,10 +12,7 @@ from engines.trl.test_terms import make
     ("changes", "message"),
     [
         ({"pool": ""}, r"eta=0.01 needs a pool"),
-        (
-            {"divergence": "forwrd_kl"},
-            r"there is no 'forwrd_kl': .*; did you mean 'forward_kl'\?",
-        ),
+        ({"divergence": "forwrd_kl"}, r"there is no 'forwrd_kl': .*; did you mean 'forward_kl'\?"),
         ({"eta": -1.0}, r"eta: Input should be greater than or equal to 0, got -1.0"),
         ({"eta": float("nan")}, r"eta: .*got nan"),
         ({"divergence": "none", "eta": 0.1}, r"eta=0.1 needs a divergence"),

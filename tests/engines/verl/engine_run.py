@@ -23,24 +23,11 @@ from verl.workers.utils.losses import ppo_loss
 
 import first_step
 from dph.engines.verl.loss import WorkerLoss
-from dph.engines.verl.mixing import (
-    Cells,
-    StoredRows,
-    filled,
-    lay_out_all,
-    row_scales,
-)
+from dph.engines.verl.mixing import Cells, StoredRows, filled, lay_out_all, row_scales
 from dph.engines.verl.rows import SCALES, STORED, answer_rows, jagged, spread, stored_rows
 from dph.engines.verl.settings import OWN_SURROGATE
 from dph.recipe import ObjectiveSettings
-from engines.verl.rows import (
-    FAR,
-    HIGH,
-    LOW,
-    TEMPERATURE,
-    policy_rows,
-    stored_samples,
-)
+from engines.verl.rows import FAR, HIGH, LOW, TEMPERATURE, policy_rows, stored_samples
 from tiny_models import build_tokenizer
 
 DEFINITION = {"definition": "jensen_shannon_definition"}

@@ -6,12 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from dph.engines.stages.verl_command import (
-    VerlRun,
-    commands,
-    presample_overrides,
-    train_overrides,
-)
+from dph.engines.stages.verl_command import VerlRun, commands, presample_overrides, train_overrides
 from dph.engines.verl.settings import apply_terms, presample_settings, train_settings
 from dph.recipe import load_recipe, save_recipe
 from dph.runs.directory import read_metrics

@@ -219,10 +219,7 @@ def test_bfloat16_log_probs_are_computed_in_float32(terms):
 @pytest.mark.parametrize(
     ("terms", "message"),
     [
-        (
-            {"eta": -0.1, "divergence": ForwardKL()},
-            "anchor must be finite and at least 0, got -0",
-        ),
+        ({"eta": -0.1, "divergence": ForwardKL()}, "anchor must be finite and at least 0, got -0"),
         ({"eta": NAN, "divergence": ForwardKL()}, "anchor must be finite and at least 0, got nan"),
         ({"kl_coefficient": math.inf}, "a penalty must be finite and at least 0, got inf"),
         ({"clip_low": 2.0}, r"clip_low must lie in \[0, 1\], got 2.0"),

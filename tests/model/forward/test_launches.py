@@ -7,11 +7,7 @@ import torch
 
 from counting_device import CountingDevice
 from dph.model.forward import logprobs, sharing
-from dph.model.forward.logprobs import (
-    RowStatistic,
-    completion_scores,
-    layout_of,
-)
+from dph.model.forward.logprobs import RowStatistic, completion_scores, layout_of
 from dph.model.forward.over_vocabulary import plain_head
 from scored_completions import score_completions
 

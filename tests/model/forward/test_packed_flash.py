@@ -146,8 +146,7 @@ def test_autocast_decides_which_form_computes_and_neither_waits(device):
 
 
 @pytest.mark.parametrize(
-    "odd",
-    [{"softcap": 2.0}, {"size": 12}, {"dtype": torch.float32}, {"dtype": torch.float64}],
+    "odd", [{"softcap": 2.0}, {"size": 12}, {"dtype": torch.float32}, {"dtype": torch.float64}]
 )
 def test_what_flash_attention_does_not_take_is_computed_by_tables(device, odd):
     rows = packed_rows("ragged", device=CUDA)

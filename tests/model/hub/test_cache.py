@@ -130,8 +130,7 @@ def test_a_full_disk_stays_what_it_is_and_a_server_in_trouble_is_told_with_its_a
 
 
 @pytest.mark.parametrize(
-    ("terminal", "off", "shown"),
-    [(True, False, True), (False, False, False), (True, True, False)],
+    ("terminal", "off", "shown"), [(True, False, True), (False, False, False), (True, True, False)]
 )
 def test_bars_are_shown_on_a_terminal_alone_and_afterwards_as_before(
     monkeypatch, terminal, off, shown

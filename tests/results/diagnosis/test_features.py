@@ -6,12 +6,7 @@ from scipy.stats import hypergeom
 
 from dph.errors import DataError
 from dph.records import Problem
-from dph.results.diagnosis.features import (
-    Feature,
-    Features,
-    over_represented,
-    problem_features,
-)
+from dph.results.diagnosis.features import Feature, Features, over_represented, problem_features
 
 HALF = np.tile([0.0, 0.5], 6)
 

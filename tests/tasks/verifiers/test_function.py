@@ -13,12 +13,7 @@ import torch
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers import FunctionVerifier, verifier_identity
-from dph.tasks.verifiers.function import (
-    RewardFunction,
-    Signature,
-    as_verdict,
-    signature_of,
-)
+from dph.tasks.verifiers.function import RewardFunction, Signature, as_verdict, signature_of
 
 MODULE = """
     import os
