@@ -158,7 +158,7 @@ class CoreJobs:
         raise TimeoutError
 
     def close(self, *, patience: float = 0.0) -> None:
-        """Kill all children and what they started, ``patience`` seconds after a SIGTERM."""
+        """Kill all children and what they started; with ``patience`` (s), after a SIGTERM."""
         until = time.monotonic() + patience
         if patience:
             for child in self._running.values():

@@ -177,14 +177,10 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         ]
         # Under data parallelism the policy's forward went through the wrapper, whose gradient
         # hooks wait for the sum of all terms; these must not start them a second time.
-        policy = self.accelerator.unwrap_model(model)
+        policy, heat = self.accelerator.unwrap_model(model), self.temperature
         with self.accelerator.autocast():  # of what ``forward`` is wrapped in, for its parts too
             terms = [
-                rehearse(
-                    *(policy, share, anchor.divergence),
-                    temperature=self.temperature,
-                    pad_id=self.pad_id,
-                )
+                rehearse(policy, share, anchor.divergence, temperature=heat, pad_id=self.pad_id)
                 for anchor, share in zip(self.anchors, shares, strict=True)
             ]
         sums = torch.stack([torch.stack([loss.detach(), gap]) for loss, gap in terms])

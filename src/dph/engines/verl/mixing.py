@@ -30,7 +30,7 @@ from dph.runs.presample.manifest import (
     require_whole,
 )
 from dph.runs.presample.tables import RehearsalSample, read_rehearsal, rehearsal_sample
-from dph.runs.train.rows import length_of, stored_of_step
+from dph.runs.train.rows import length_of, require_lengths, stored_of_step
 
 
 class StoredAnswers(Sequence[RehearsalSample]):
@@ -110,6 +110,9 @@ def open_pools(
             other, opened[path] = open_stored(path)
             _require_policy(path, other, config, tokenizer)
         stored[name] = opened[path]
+    reduction, most = settings.objective.reduction, config.actor_rollout_ref.rollout.response_length
+    for path, samples in opened.items():
+        require_lengths(samples, reduction=reduction, most=most, place=path)
     return stored
 
 
