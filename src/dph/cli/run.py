@@ -97,7 +97,7 @@ def presample(
     _require_targets(write, write_hf, right)
     progress = open_progress()
     with request.prepared("presample") as plan:
-        from dph.runs.presample.pool import problems_by_rate, whole_rows, write_problems
+        from dph.runs.presample.pool import problems_by_rate, write_problems
         from dph.runs.presampling_stage import presample_stage
 
         manifest = presample_stage(plan, progress)
@@ -110,8 +110,10 @@ def presample(
             if write_hf:
                 from datasets import Dataset
 
+                from dph._base.files.rows import Chunk
+
                 with atomic_path(write_hf) as part:
-                    Dataset.from_list(whole_rows(rows)).save_to_disk(str(part))
+                    Dataset(Chunk(rows).as_table()).save_to_disk(str(part))
     if as_json:
         typer.echo(json_text({**_pool_json(plan.pool, manifest), "written": written}))
         return

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dph._base.files.rows import Chunk
 from dph._base.tables import Frame, data_frame, html_table
 from dph.errors import DataError
 from dph.records import Outcome
@@ -105,10 +106,7 @@ class LoadedRun:
 
     def metrics(self, *, arrow: bool = False) -> Frame:
         """A row a training step, as ``metrics.jsonl`` has them; seconds, tokens, nats."""
-        rows = self.results.log()
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        columns = {name: [row.get(name) for row in rows] for name in names}
-        return data_frame(pa.table(columns), arrow=arrow)
+        return data_frame(Chunk(self.results.log()).as_table(), arrow=arrow)
 
     def problems(self, *, arrow: bool = False) -> Frame:
         """A row a problem of every set: prompt, gold and how often the model was right.

@@ -11,7 +11,7 @@ import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -143,13 +143,18 @@ _BATCH_ROWS = 1024
 class Chunk:
     """Some consecutive rows; ``table`` holds the same if they come from parquet."""
 
-    rows: list[dict[str, Any]]
+    rows: Sequence[Mapping[str, Any]]
     table: pa.Table | None = None
 
+    def as_table(self) -> pa.Table:
+        """All columns of all rows; ``from_pylist`` takes only those of the first row."""
+        if self.table is not None:
+            return self.table
+        names = dict.fromkeys(name for row in self.rows for name in row)
+        return pa.table({name: [row.get(name) for row in self.rows] for name in names})
+
     def without(self, names: Sequence[str]) -> "Chunk":
-        rows = [
-            {name: value for name, value in row.items() if name not in names} for row in self.rows
-        ]
+        rows = [{n: value for n, value in row.items() if n not in names} for row in self.rows]
         if self.table is None:
             return Chunk(rows)
         return Chunk(
@@ -222,11 +227,9 @@ def read_chunks(path: Path, size: int) -> Iterator[Chunk]:
             yield Chunk([], open_parquet(path).schema_arrow.empty_table())
         return
     rows = _objects(path)
+    yield Chunk(list(islice(rows, size)))
     while chunk := list(islice(rows, size)):
-        empty = False
         yield Chunk(chunk)
-    if empty:
-        yield Chunk([])
 
 
 def count_rows(path: Path) -> int:

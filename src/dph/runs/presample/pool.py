@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dph._base.files import atomic_path, make_directory, sha256, write_json, write_json_lines
+from dph._base.files.rows import Chunk
 from dph.errors import DataError, PoolError, SettingsError
 from dph.records import Outcome, Problem
 from dph.runs.directory import MANIFEST, is_made
@@ -249,17 +250,11 @@ def _row(problem: Problem, correct: int, samples: int) -> dict[str, Any]:
     return {**problem_row(problem), **rate}
 
 
-def whole_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with every field that one of them has, for tables: None where it is missing."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return [{name: row.get(name) for name in names} for row in rows]
-
-
 def write_problems(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write the rows as a ``.jsonl`` or ``.parquet`` file, whole or not at all."""
     if path.suffix == ".parquet":
         try:
-            table = pa.Table.from_pylist(whole_rows(rows))
+            table = Chunk(rows).as_table()
         except (pa.ArrowException, OverflowError) as error:
             raise DataError(f"the problems are not a table, write .jsonl: {error}") from error
         with atomic_path(path) as part:

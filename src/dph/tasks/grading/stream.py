@@ -48,7 +48,7 @@ def write_part(path: Path, chunk: Chunk, columns: Columns) -> None:
         for row, added in zip(
             chunk.rows, zip(*(values for _, values in columns.values()), strict=True), strict=True
         ):
-            file.write(_encode(row | dict(zip(names, added, strict=True))))
+            file.write(_encode({**row, **dict(zip(names, added, strict=True))}))
 
 
 def read_part(path: Path, names: Sequence[str]) -> list[list[Any]]:
@@ -129,12 +129,8 @@ def _join_tables(parts: Sequence[Path], target: Path) -> None:
 
 
 def _with_columns(chunk: Chunk, columns: Columns) -> pa.Table:
-    # All columns of all rows: ``from_pylist`` takes only those of the first row.
-    names = dict.fromkeys(name for row in chunk.rows for name in row)
     try:
-        table = chunk.table
-        if table is None:
-            table = pa.table({name: [row.get(name) for row in chunk.rows] for name in names})
+        table = chunk.as_table()
     except (pa.ArrowException, UnicodeEncodeError) as error:
         raise DataError(_NO_TABLE.format(error)) from error
     for name, (kind, values) in columns.items():
