@@ -26,7 +26,6 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from dph.model.forward.scorer import AnswerScorer
 from dph.model.policies import load_policy, sharing
 from dph.recipe import resolve_recipe
 from dph.runs.memory import estimate, load_of, read_shape
@@ -120,7 +119,6 @@ def measure(case: dict[str, Any], directory: Path, *, small: Path) -> float:
 
 
 def _updates(case: dict[str, Any], directory: Path) -> None:
-
     recipe = recipe_of(case, directory)
     initial = load_policy(directory, recipe.model, initial=directory)
     policy = load_policy(directory, recipe.model, initial=directory, seed=0, whole=sharing(initial))
@@ -140,24 +138,16 @@ def _updates(case: dict[str, Any], directory: Path) -> None:
         groups = list(_groups(case, policy.config.vocab_size))
         if objective.reads_reference_logprobs:
             rows = [row for group in groups for row in group]
-            scorer = AnswerScorer(
-                pad_id=0,
-                temperature=1.0,
-                dtype=recipe.model.dtype,
-                token_budget=recipe.train.microbatch_tokens,
-                sharing=recipe.train.shared_prompts,
-            )
             prompts, completions = zip(
                 *((r.prompt_ids, r.completion_ids) for r in rows), strict=True
             )
-            scores = iter(scorer.logprobs(initial, prompts, completions))
-            groups = [tuple(_with_reference(row, next(scores)) for row in g) for g in groups]
+            scores = iter(forward.logprobs(initial, prompts, completions))
+            groups = [tuple(replace(r, ref_logprobs=next(scores)) for r in g) for g in groups]
         minibatch = Minibatch(groups=groups, stored={})
         update(minibatch, forward, optimizer, objective=objective, max_grad_norm=1.0)
 
 
 def _groups(case: dict[str, Any], vocabulary: int) -> Iterator[tuple[Any, ...]]:
-
     common = torch.randint(vocabulary, (case.get("common", 0),)).tolist()
     for _ in range(case["groups"]):
         own = torch.randint(vocabulary, (case["prompt"] - len(common),)).tolist()
@@ -172,11 +162,6 @@ def _groups(case: dict[str, Any], vocabulary: int) -> Iterator[tuple[Any, ...]]:
             )
             for sample in range(case["samples"])
         )
-
-
-def _with_reference(row: Any, scores: tuple[float, ...]) -> Any:
-
-    return replace(row, ref_logprobs=scores)
 
 
 def run_case(name: str) -> dict[str, float]:

@@ -104,15 +104,16 @@ task = "TASK"
 base_steps = 1
 sizes = SIZES
 settings = { "presample.threshold" = 1 }
+[[methods]]
+name = "grpo"
 """
 
 
-def run_here(directory, task, sizes, methods=("grpo",), seeds=(2,)):
+def run_here(directory, task, sizes, seeds=(2,)):
     """Run a study of one step on a small world: its study, its plan's maker and its rows."""
     sets = ", ".join(f"{name} = {count}" for name, count in sizes.items())
     text = TINY.replace("TASK", task).replace("SIZES", f"{{ {sets} }}")
     text = text.replace("SEEDS", str(list(seeds)))
-    text += "".join(f'[[methods]]\nname = "{name}"\n' for name in methods)
     directory.mkdir(exist_ok=True)
     (directory / "STUDY.toml").write_text(text)
     planner = Planner(load_study(directory / "STUDY.toml"))

@@ -265,6 +265,10 @@ def test_names_that_others_chose_are_neither_markup_nor_commands(dph, tmp_path):
     assert "[red]a[/red]" in out
     assert not {"\x1b", "\u202e"} & set(out)
     assert "d d" in out
+    lines = (f'{{"set": "s\\u001b]0;x", "problem_id": "a", "correct": {n % 2}}}' for n in range(4))
+    (tmp_path / "own.jsonl").write_text("\n".join(lines))
+    for words in (["compare", tmp_path / "own.jsonl"], ["passk", "--input", tmp_path / "none\x1b"]):
+        assert "\x1b" not in "".join(dph(*words)[1:])
 
 
 def test_every_run_of_a_directory_is_diagnosed(dph, document, refusal, tmp_path):

@@ -94,6 +94,10 @@ def test_a_missing_gold_is_the_golds_fault(place):
         ("code --input whole.jsonl --out o.jsonl --memory-mb 1", "at least 64000000 bytes"),
         ("code --input whole.jsonl --out o.jsonl --problems none.jsonl", "none.jsonl"),
         ("code --input asked.jsonl --out o.jsonl --problems p.jsonl", "'tests' or 'cases'"),
+        ("code --input asked.jsonl --out p.jsonl --problems p.jsonl", "is the input; write to"),
+        ("--audit exact --input in.jsonl --resume", "--input, --resume cannot be combined with"),
+        ("--audit mine:grade --math-phrases so", "is not a setting of the verifier 'mine:grade'"),
+        ("--problems p.jsonl --verifier exact", "--problems belongs to --audit, or after"),
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(place, refusal, words, message):
@@ -125,7 +129,8 @@ def test_a_choice_of_mathematics_that_cannot_be_met_is_refused(place, refusal, w
     golds(place, "5")
     given = ("grade", "math", "--input", "in.jsonl", "--out", "o.jsonl")
     assert message in refusal(*given, *words.split())
-    assert "a final-answer phrase must be text, got ' '" in refusal(*given, "--phrase", " ")
+    for verb in ((*given, "--phrase"), ("grade", "--audit", "math", "--math-phrases")):
+        assert "a final-answer phrase must be text, got ' '" in refusal(*verb, " ")
     write(place / "in.jsonl", [{"answer": "5"}])
     assert "has no column 'gold', 'response'" in refusal(*given)
 
@@ -273,6 +278,8 @@ def test_a_column_of_the_name_that_is_read_stays_and_is_told(place, capsys):
     assert (code, outcomes(found), found[0]["response"]) == (0, ["CORRECT"], "long")
     said = capsys.readouterr().err
     assert "another column 'response', which stays: give the next verb --column" in said
+    write(place / "in.jsonl", [{**PROGRAM, "program": WRONG, "text": RIGHT}])
+    assert outcomes(grade("code", "--timeout", 20, "--column", "response=text")[1]) == ["CORRECT"]
 
 
 def test_a_grader_that_changes_its_mind_is_told(place, caplog):

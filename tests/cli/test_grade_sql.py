@@ -31,8 +31,8 @@ def databases(tmp_path):
     return tmp_path / "databases"
 
 
-def write(path, predictions, column="pred_sql"):
-    rows = [{"db_id": "singers", "gold_sql": GOLD, column: sql} for sql in predictions]
+def write(path, predictions, column="pred_sql", **more):
+    rows = [{"db_id": "singers", "gold_sql": GOLD, column: sql, **more} for sql in predictions]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -62,6 +62,14 @@ def test_rows_come_out_with_their_verdicts_and_a_summary_is_printed(tmp_path, da
     assert "grade: 4/4 rows" in output.err
     assert main(arguments(source, databases, target)) == 2
     assert "no column 'gold_sql', 'pred_sql'; it has db_id, answer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [{}, {"pred_sql": "SELECT 2"}])
+def test_the_query_is_extracted_from_the_column_that_is_named_response(tmp_path, databases, more):
+    texts = ["I think:\n```sql\nSELECT 1\n```", "I cannot."]
+    source, target = write(tmp_path / "in.jsonl", texts, "output", **more), tmp_path / "out.jsonl"
+    assert main(arguments(source, databases, target, "--column", "response=output")) == 0
+    assert [row["outcome"] for row in read(target)] == ["CORRECT", "NO_ANSWER"]
 
 
 @pytest.mark.parametrize(

@@ -249,6 +249,7 @@ def test_problems_that_are_solved_sometimes_are_written_with_their_rate(dph, exa
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--write", "gone/x.jsonl"), "there is no directory"),
         (("--write", "x.txt"), "--write takes a .jsonl or .parquet file, got x.txt"),
         (("--write", "x.jsonl", "--right", "3-2"), "0 <= LEAST <= MOST <= 8"),
         (("--write", "x.jsonl", "--right", "some"), "got 'some'"),

@@ -206,6 +206,10 @@ def test_a_model_with_a_chat_template_is_asked_by_it_and_told_to_box(many, monke
     chosen = choices_on(many, tmp_path / "run", monkeypatch, mib=4000, verifier="math")
     assert chosen.table["data"]["chat"] is True
     assert "boxed" in chosen.table["data"]["system_prompt"]
+    refuses = "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}x"
+    (many.parent / "model" / "chat_template.jinja").write_text(refuses)
+    chosen = choices_on(many, tmp_path / "other", monkeypatch, mib=4000, verifier="math")
+    assert "system_prompt" not in chosen.table["data"]
 
 
 def choices_on(example, out, monkeypatch, *, mib, verifier="exact"):

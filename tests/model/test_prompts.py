@@ -125,12 +125,6 @@ def test_values_of_variables_arrive_unchanged_and_one_that_is_not_read_is_told()
         set_template_variables(build_tokenizer(), {"enable_thinking": False})
 
 
-def test_auto_is_a_chat_where_there_is_a_template():
-    assert wants_chat(with_template(THINKING), "auto")
-    assert not wants_chat(build_tokenizer(), "auto")
-    assert wants_chat(build_tokenizer(), True)  # and is refused when a prompt is encoded
-
-
 @pytest.mark.parametrize(
     ("template", "said"),
     [

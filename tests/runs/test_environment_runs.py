@@ -100,7 +100,7 @@ def test_a_run_in_an_environment_stores_what_its_tools_answered(tmp_path, make_r
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["grpo", "dph_js", "rkl"])
+@pytest.mark.parametrize("method", ["dph_js", "rkl"])
 def test_a_run_that_stops_goes_on_to_the_bit(tmp_path, make_recipe, method):
     during = {"every": 2, "during": {"samples": 2, "k": [1]}}
 

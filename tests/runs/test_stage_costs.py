@@ -1,4 +1,5 @@
 import json
+from itertools import count
 
 import pytest
 
@@ -74,19 +75,23 @@ def test_a_damaged_manifest_is_told(tmp_path):
         run_cost(tmp_path, recipe("dph_f"))
 
 
-def test_seconds_of_what_completes_a_pool_are_added_and_of_what_fails_none(tmp_path):
+def test_seconds_of_what_completes_a_pool_are_added_also_of_what_was_interrupted(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("dph.runs.stage_costs.time.perf_counter", count(0, 7).__next__)
     pool = tmp_path / "pool"
+    (tmp_path / "pool.partial").mkdir()
+    for seconds in (7.0, 14.0):
+        with pytest.raises(KeyboardInterrupt), timed(pool):
+            raise KeyboardInterrupt
+        assert noted_seconds(pool) == seconds
     write_pool(pool, [1])
-    note_seconds(pool, 100.0)
+    (tmp_path / "pool.partial").rmdir()
     with timed(pool):
         pass
-    completed = noted_seconds(pool)
-    assert completed >= 100.0
-    with pytest.raises(RuntimeError, match="broke"), timed(pool):
-        raise RuntimeError("broke")
-    assert noted_seconds(pool) == completed
+    assert noted_seconds(pool) == 21.0
     (pool / "manifest.json").unlink()  # another one in its place
     with timed(pool):
         pass
-    assert noted_seconds(pool) < 100.0
+    assert noted_seconds(pool) == 7.0
     assert list(pool.iterdir()) == []

@@ -131,6 +131,9 @@ PUBLISHED = {  # the form of each set's rows, and their gold
     "IMO-AnswerBench": ({"Problem": "q", "Short Answer": "$3$"}, "$3$"),
     "MATH": ({"problem": "q", "solution": r"$x=\boxed{1}$ or $x=\boxed{6}$."}, "1, 6"),
     "an interval": ({"problem": "q", "answer": "[1, 6]"}, "[1, 6]"),
+    "values after the mark of GSM8K": ({"problem": "q", "answer": "#### 2, (1,200)"}, "2, (1,200)"),
+    "millions of GSM8K": ({"question": "q", "answer": "#### $1,234,567.50 "}, "$1234567.50"),
+    "texts of numpy": ({"problem": "q", "answer": "['3' \"5'\"\n '(1, 2)']"}, "3, 5', (1, 2)"),
     "a list of JSON": ({"problem": "q", "answer": '["(1,6)", "(6,1)"]'}, "(1,6), (6,1)"),
 }
 

@@ -1,6 +1,7 @@
 """Decontamination of a corpus against named test sets."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from dph_corpus.documents import Document
 from dph_corpus.shards import Corpus
 from dph_corpus.stage import DocumentOutcome, Drop, StageSpec
 from dph_corpus.stage_run import OnProgress, require_other_directory, run_stage, sole_writer
-from dph_corpus.tables import TableWriter, read_table
+from dph_corpus.tables import TableWriter, read_table, schema_of
 
 # Test sets as an index: their runs of 10 words, short items, functions they ask for, queries.
 
@@ -68,9 +69,7 @@ LENGTHS = {False: range(7, 11), True: range(14, 21)}
 """In a row that a document must not share with a test, the last of them: words, or characters of a
 script without blanks. A shorter item is looked for as a whole; one below the first is anybody's."""
 
-INDEX = pa.schema(
-    [(name, pa.string()) for name in ("kind", "set", "name")] + [("hash", pa.uint64())]
-)
+INDEX = schema_of("tests")
 """The columns of the index: a row for each thing that is looked for."""
 
 _NUMBER = re.compile(r"\d\w*|_+|[a-z]")
@@ -152,7 +151,7 @@ def read_index(path: Path) -> TestSets:
 
 def _things(row: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     for text in _texts(row):
-        yield from ((GRAM, "", value) for value in _grams(text.lower()))
+        yield from ((GRAM, "", value) for value in _grams(_plain_text(text)))
     name = row.get("entry_point")
     if isinstance(name, str) and name and not name.startswith("__"):
         yield ENTRY_POINT, name, 0
@@ -168,12 +167,17 @@ def _item(row: Mapping[str, Any]) -> list[int]:
     """The runs of what a row asks, or all of it as one run; [] if that is too short."""
     named = {str(name).lower(): [*_texts(value)] for name, value in row.items()}
     texts = next((named[name] for name in _ITEMS if any(named.get(name, ()))), [*_texts(row)])
-    text = max(texts, key=len, default="").lower()
+    text = _plain_text(max(texts, key=len, default=""))
     found = _grams(text)
     for apart, lengths in LENGTHS.items() if not found else ():
         if (length := len(words_in(text, apart=apart)[0])) in lengths[:-1]:
             found += _runs(text, apart, length, length // 2 + 1)
     return found
+
+
+def _plain_text(text: str) -> str:
+    r"""``text`` with a blank for each escape (\n in a string), as NFC, in lower case."""
+    return unicodedata.normalize("NFC", re.sub(r"\\[nrt]", " ", text)).lower()
 
 
 def _grams(text: str) -> list[int]:
@@ -247,7 +251,7 @@ class Decontamination:
         )
 
     def _words(self, document: Document) -> Iterator[Drop]:
-        text, grams = document.text.lower(), self._sets.grams
+        text, grams = _plain_text(document.text), self._sets.grams
         shared: dict[str, list[str]] = {}
         for apart, lengths in LENGTHS.items() if len(grams) else ():
             if apart and (text.isascii() or not WITHOUT_BLANKS.search(text)):
@@ -320,7 +324,7 @@ def decontaminate(
     short = {name: [*size] for name, size in sizes.items() if size[0] and GRAM in checks}
     spec = StageSpec(
         name="decontaminate",
-        version=2,
+        version=3,
         entry="dph_corpus.decontaminate:make_stage",
         settings={"checks": sorted(checks), "sets": sorted(sets), TOO_SHORT: short},
         inputs={"index": sha256(index)},

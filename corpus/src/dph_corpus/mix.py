@@ -8,8 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import pyarrow as pa
-
 from dph._base.files import atomic_file, make_directory, sha256
 from dph.errors import SettingsError
 from dph_corpus import remote
@@ -20,7 +18,7 @@ from dph_corpus.shards import Corpus, Flow, digest, position_range, shard_name, 
 from dph_corpus.stage import DocumentOutcome, Drop
 from dph_corpus.stage_run import WORK, OnProgress, finish_stage, made_once
 from dph_corpus.steps import Care
-from dph_corpus.tables import TableWriter, read_documents, read_table
+from dph_corpus.tables import TableWriter, read_documents, read_table, schema_of
 
 # How much of a mixture each part is to be.
 
@@ -135,7 +133,7 @@ class Selection:
 
 # What a worker does for ``mix``: merge the parts' documents of one range of positions.
 
-LEFT_OUT = pa.schema([(name, pa.string()) for name in ("part", "id", "reason")])
+LEFT_OUT = schema_of("left_out")
 """The documents that a mixture leaves out."""
 
 

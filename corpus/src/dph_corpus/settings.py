@@ -190,8 +190,11 @@ class Nearness:
                 f"need bands >= 0, rows >= 1 and at most {_MOST_HASHES} hashes, got {self.bands} "
                 f"bands of {self.rows} rows"
             )
-        if self.least_jaccard is not None and not 0 < self.least_jaccard <= 1:
-            raise SettingsError(f"least_jaccard must lie in (0, 1], got {self.least_jaccard}")
+        if (least := self.least_jaccard) is not None and not (self.bands and 0 < least <= 1):
+            raise SettingsError(
+                f"least_jaccard must lie in (0, 1] and needs a preset with bands (exact has none), "
+                f"got {least} for {self.bands} bands"
+            )
 
     @property
     def hashes(self) -> int:

@@ -23,7 +23,7 @@ from dph.errors import DataError
 from dph_corpus import remote
 from dph_corpus.documents import Document, position
 from dph_corpus.stage import DocumentOutcome
-from dph_corpus.tables import TableWriter, read_documents, read_table
+from dph_corpus.tables import TableWriter, read_documents, read_table, schema_of
 
 # What went into a stage and what came out: by kind of document, by reason, by the stage's counts.
 #
@@ -177,16 +177,7 @@ MOST_SHARDS = 10_000
 _SHARD_BYTES = 128_000_000
 KEPT, DROPPED = "kept", "dropped"
 
-DROPS = pa.schema(
-    [
-        *((name, pa.string()) for name in ("id", "stage", "reason")),
-        ("value", pa.float64()),
-        *((name, pa.string()) for name in ("threshold", "kept_id", "note")),
-        ("reasons", pa.list_(pa.string())),
-        *((name, pa.string()) for name in ("path", "source", "language", "doc_type")),
-        ("bytes", pa.int64()),
-    ]
-)
+DROPS = schema_of("drops")
 """The columns of ``dropped``: a row for each document, by its deciding reason; ``reasons`` has all
 of them."""
 

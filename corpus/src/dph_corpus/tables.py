@@ -12,17 +12,20 @@ from dph._base.closing import Ending
 from dph._base.files.rows import open_parquet
 from dph.errors import DataError
 from dph_corpus.documents import FIELDS, DocType, Document, position
+from dph_corpus.packaged import packaged
 
-DOCUMENTS = pa.schema(
-    [
-        *((name, pa.string()) for name in ("id", "text", "path", "repo")),
-        *((name, pa.int64()) for name in ("stars", "commit_time")),
-        *((name, pa.string()) for name in ("licence", "url", "source", "language")),
-        *((name, pa.string()) for name in ("natural_language", "doc_type")),
-        ("bytes", pa.int64()),
-        ("sha256", pa.string()),
-    ]
-)
+_SCHEMAS = packaged("schemas.toml", dict[str, dict[str, str]])
+
+
+def schema_of(table: str) -> pa.Schema:
+    """The columns of a table of ``schemas.toml``."""
+    texts = pa.list_(pa.string())
+    return pa.schema(
+        [(n, texts if t == "texts" else pa.type_for_alias(t)) for n, t in _SCHEMAS[table].items()]
+    )
+
+
+DOCUMENTS = schema_of("documents")
 """The columns of a shard of documents."""
 
 _GROUP_ROWS = 1024

@@ -24,22 +24,25 @@ def learnt(row, tokenizer):
 
 
 def test_the_response_and_its_end_are_learnt_and_the_prompt_is_read_as_in_rl(tokenizer):
-    row = encode_row({"prompt": "two and", "response": " two"}, tokenizer, chat=False, place="r")
+    answer = {"prompt": "two and", "response": f" two{END} "}
+    row = encode_row(answer, tokenizer, chat=False, place="r")
     prompt = encode_prompt(tokenizer, "two and")
     assert row.ids[: len(prompt)] == prompt
     assert set(row.labels[: len(prompt)]) == {IGNORED}
-    assert learnt(row, tokenizer) == f" two{END}"
-    assert tokenizer.decode(row.ids) == f"{BEGIN}two and two{END}"
+    assert learnt(row, tokenizer) == f" two{END} {END}"
+    assert tokenizer.decode(row.ids) == f"{BEGIN}two and two{END} {END}"
+    assert row.ids.count(tokenizer.eos_token_id) == 1, "one that the text spells out is text"
     assert row.learnt == len(row.ids) - len(prompt)
 
 
 def test_of_a_conversation_all_that_the_assistant_says_is_learnt(tokenizer):
-    turns = [("user", "two"), ("assistant", "four"), ("user", "and"), ("assistant", "six")]
+    turns = [("user", "two"), ("assistant", f"4{END}"), ("user", "and"), ("assistant", "six")]
     messages = [{"role": role, "content": content} for role, content in turns]
     row = encode_row({"messages": messages}, tokenizer, chat=True, place="r")
-    assert learnt(row, tokenizer) == f"four{END}six{END}"
+    assert learnt(row, tokenizer) == f"4{END}{END}six{END}"
+    assert row.ids.count(tokenizer.eos_token_id) == len(turns)
     assert tokenizer.decode(row.ids) == (
-        f"{BEGIN}user: two{END}assistant: four{END}user: and{END}assistant: six{END}"
+        f"{BEGIN}user: two{END}assistant: 4{END}{END}user: and{END}assistant: six{END}"
     )
 
 

@@ -26,14 +26,16 @@ def tokenizer():
 
 
 def test_documents_follow_each_other_in_order_each_with_its_beginning_and_end(tmp_path, tokenizer):
-    corpus = small_corpus(tmp_path / "c", numbered(200), shards=2)
+    corpus = small_corpus(tmp_path / "c", numbered(200, f"text {{}} {END}\n"), shards=2)
     found = corpus_tokens(corpus, tokenizer, tmp_path / "tokens", most=10**9)
     expected = [
         token
         for document in corpus.documents()
-        for token in (*tokenizer.encode(document.text), tokenizer.eos_token_id)
+        for ids in [tokenizer.encode(document.text, split_special_tokens=True)]
+        for token in (*ids, tokenizer.eos_token_id)
     ]
     assert np.concatenate(found).tolist() == expected
+    assert expected.count(tokenizer.eos_token_id) == 200
 
 
 def test_no_more_shards_are_read_than_are_needed(tmp_path, tokenizer):

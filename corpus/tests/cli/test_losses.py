@@ -13,6 +13,7 @@ from dph_corpus.stage_run import run_stage
 from small_corpora import numbered, small_corpus
 
 GOOD, BAD, FIELD = {"text": "x"}, "no json", {"text": "y", "stars": "many"}
+TAKEN = [{"text": text, "path": "a.py"} for text in "xyz"]
 
 
 @pytest.fixture
@@ -40,6 +41,10 @@ def run(tmp_path, capsys):
         ([GOOD, BAD, FIELD], 1, "lost 2, kept 1: bad_field 1, not_json 1; first in: line 2: "),
         ([FIELD], 1, "lost 1, kept 0: bad_field 1; first in: line 1: stars: "),
         ([{"code": "x"}], 1, "lost 1, kept 0: no_text 1; first in: line 1: the row has 'code'"),
+        (TAKEN[:2], 0, "lost 1, kept 1: id_taken 1; first in/a.py; all are in "),
+        (TAKEN, 1, "lost 2, kept 1: id_taken 2; first in/a.py; all are in "),
+        ([*TAKEN, BAD], 1, "out/dropped and skipped.parquet"),
+        (TAKEN[:1] * 3, 0, "kept 1 of 3 documents"),
         ([{"text": "\0"}], 1, "lost 1, kept 0: binary 1; first in: line 1; all are in "),
     ],
 )
@@ -70,6 +75,6 @@ def test_documents_that_cost_a_worker_are_a_loss(tmp_path):
     assert made.manifest.flow.reasons["long"].documents == 2  # which no one has lost
     line, too_much = loss_of(made)
     assert (line.partition("; all")[0], too_much) == (
-        "lengths: lost 1, kept 2: crash 1; first fatal",
+        "lengths: lost 1, kept 0: crash 1; first fatal",
         False,
     )

@@ -27,7 +27,7 @@ def tar(path, *members, mode="w:gz"):
 
 def read(path, name="pkg-1.0"):
     """Files by path, and (reason, path) of what was skipped."""
-    found = list(archive_files(path, name))
+    found = list(archive_files(path, distribution_facts(path, name)[0]))
     files = {file.path: file.data for file in found if isinstance(file, RawFile)}
     return files, [(skip.reason, skip.path) for skip in found if not isinstance(skip, RawFile)]
 
@@ -53,9 +53,10 @@ def test_paths_that_lead_outside_links_and_devices_are_counted_and_nothing_is_wr
         member("pipe", b"", type=tarfile.FIFOTYPE),
         member("disk", b"", type=tarfile.BLKTYPE),
         member("./good/./a.py"),
+        member("b.py"),
     )
     files, skipped = read(path)
-    assert files == {"good/a.py": b"x"}
+    assert files == {"good/a.py": b"x", "b.py": b"x"}
     assert [reason for reason, _ in skipped] == [
         *["unsafe_path"] * 5,
         *["link", "link", "special", "special"],
@@ -138,9 +139,12 @@ def test_a_source_distribution_tells_its_licence_and_where_it_lives(tmp_path):
         member("pkg-1.0/sub/PKG-INFO", b"License-Expression: GPL\n"),
         member("pkg-1.0/PKG-INFO", info),
     )
-    assert distribution_facts(path, "pkg-1.0") == {"licence": "MIT", "url": "https://a.b/c"}
-    none = tar(tmp_path / "none.tar.gz", member("a.py"))
-    assert distribution_facts(none, "none") == {}
+    told = {"licence": "MIT", "url": "https://a.b/c"}
+    for name in ("pkg-1.0", "PKG_1.0", "archive"):
+        assert distribution_facts(path, name) == ("pkg-1.0", told)
+        assert [*read(path, name)[0]] == ["sub/PKG-INFO", "PKG-INFO"]
+    none = tar(tmp_path / "none.tar.gz", member("a.py"), member("b/PKG-INFO", info))
+    assert distribution_facts(none, "none") == ("", {})
 
 
 def test_names_that_are_not_utf_8_are_kept_escaped(tmp_path):

@@ -11,7 +11,10 @@ from dph_corpus.ingest.archives import (
     repository_facts,
     repository_files,
 )
-from dph_corpus.ingest.reading import LARGEST, RawFile
+from dph_corpus.ingest.reading import LARGEST, RawFile, Skip, document_of
+from dph_corpus.ingest.run import ingest
+from dph_corpus.ingest.sources import plan
+from dph_corpus.tables import read_table
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -54,8 +57,10 @@ def test_the_committed_files_are_read_and_links_and_pointers_counted(repository)
     found = list(repository_files(repository, commit))
     files = {file.path: file.data for file in found if isinstance(file, RawFile)}
     skipped = {(skip.reason, skip.path) for skip in found if not isinstance(skip, RawFile)}
+    pointer = document_of(RawFile("large.bin", files.pop("large.bin")), {}, "repo")
     assert files == {"src/a.py": b"x = 1\n", "caf\\udce9.txt": b"name\n"}
-    assert skipped == {("oversized", "big.txt"), ("lfs_pointer", "large.bin"), ("link", "link")}
+    assert skipped == {("oversized", "big.txt"), ("link", "link")}
+    assert pointer == Skip("lfs_pointer", "large.bin")
     assert when == WHEN
 
 
@@ -99,6 +104,20 @@ def test_a_repository_without_commits_is_bad_input(tmp_path):
     git(tmp_path, "init", "-q")
     with pytest.raises(DataError, match="cannot read the git repository"):
         newest_commit(tmp_path)
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_repository_that_cannot_be_read_is_counted_and_the_others_are_read(tmp_path):
+    for name in ("empty", "dead"):
+        (tmp_path / name).mkdir()
+    git(tmp_path / "empty", "init", "-q")
+    (tmp_path / "dead" / ".git").write_text("gitdir: /nowhere/.git/worktrees/dead\n")
+    places = [str(tmp_path / name) for name in ("empty", "dead", "repo")]
+    corpus = ingest(plan(places), tmp_path / "out")
+    assert {document.path for document in corpus.documents()} == {"src/a.py", "caf\\udce9.txt"}
+    assert corpus.manifest.flow.skipped["repository_damaged"] == 2
+    notes = [row["note"] for row in read_table(tmp_path / "out" / "skipped.parquet")]
+    assert "fatal: not a git repository: /nowhere/.git/worktrees/dead" in notes
 
 
 def test_a_missing_object_is_counted(repository):

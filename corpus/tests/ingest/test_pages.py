@@ -245,7 +245,7 @@ def test_an_archive_is_ingested_and_the_later_of_two_crawls_stays(tmp_path):
     corpus = ingest(plan([str(path)]), tmp_path / "out")
     (page,) = corpus.documents()
     assert "A newer paragraph" in page.text
-    assert corpus.manifest.flow.reasons["id_taken"].documents == 1
+    assert corpus.manifest.flow.reasons["page_older"].documents == 1
 
 
 def test_without_the_extra_the_command_says_what_to_install(tmp_path, monkeypatch):

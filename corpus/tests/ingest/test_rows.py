@@ -12,6 +12,8 @@ from dph.errors import SettingsError
 from dph_corpus.documents import DocType, Document
 from dph_corpus.ingest.reading import LARGEST, column_choices, row_documents
 
+CASES = table("ingest/cases.toml")
+
 
 def read(path, columns=None, **facts):
     """Documents by id, and (reason, place) of what was skipped."""
@@ -62,17 +64,18 @@ def test_names_in_two_parts_labels_of_the_row_and_other_columns_are_taken(tmp_pa
         {"id": "c", "text": "no", "code": "yes", "path": "c.sql"},
     ]
     documents, _ = read(lines(tmp_path / "a.jsonl", *rows[:2]), stars=5)
-    assert (documents["a"].path, documents["a"].language) == ("setup.py", "python")
-    assert (documents["b"].language, documents["b"].doc_type) == ("sql", "text")
-    assert documents["a"].stars == 5
+    first, second = documents.values()
+    assert (first.path, first.language, first.stars) == ("setup.py", "python", 5)
+    assert (second.language, second.doc_type) == ("sql", "text")
     documents, _ = read(lines(tmp_path / "b.jsonl", rows[2]), {"text": "code"})
     assert documents["c"].text == "yes"
 
 
-def test_a_row_without_an_id_is_called_by_its_path_or_by_its_text(tmp_path):
-    documents, _ = read(lines(tmp_path / "a.jsonl", {"text": "x", "path": "a.py"}, {"text": "x"}))
-    # the head of SHA-256 of "x"
-    assert list(documents) == ["label/a.py", "label/2d711642b726b044"]
+@pytest.mark.parametrize(("row", "columns", "name", "language"), CASES["names"])
+def test_a_row_is_called_by_its_id_its_path_or_its_text(tmp_path, row, columns, name, language):
+    # "label/2d711642b726b044" has the head of SHA-256 of "x"
+    (found,) = read(lines(tmp_path / "a.jsonl", {"text": "x"} | row), columns)[0].values()
+    assert (found.id, found.language, found.natural_language) == (name, language, "")
 
 
 def test_what_is_no_document_is_counted_with_its_line(tmp_path):
@@ -120,16 +123,14 @@ def test_a_list_of_licences_is_a_choice_and_costs_no_document(tmp_path, form):
 DEEP = "[" * 100_000
 
 
-@pytest.mark.parametrize(
-    ("value", "licence"), [*table("ingest/cases.toml")["licences"], (DEEP, DEEP)]
-)
+@pytest.mark.parametrize(("value", "licence"), [*CASES["licences"], (DEEP, DEEP)])
 def test_other_forms_of_licences_are_read_or_none_is_known(tmp_path, value, licence):
     documents, skipped = read(lines(tmp_path / "a.jsonl", {"text": "x", "license": value}))
     assert [document.licence for document in documents.values()] == [licence]
     assert skipped == []
 
 
-@pytest.mark.parametrize(("row", "columns", "said"), table("ingest/cases.toml")["bad_fields"])
+@pytest.mark.parametrize(("row", "columns", "said"), CASES["bad_fields"])
 def test_a_bad_field_is_named_with_its_type_and_what_is_allowed(tmp_path, row, columns, said):
     (skip,) = row_documents(lines(tmp_path / "a.jsonl", {"text": "x"} | row), "l", {}, columns)
     assert (skip.reason, skip.path) == ("bad_field", "line 1")

@@ -1,9 +1,11 @@
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from case_tables import table
 from dph_corpus.documents import DocType, Document
 from dph_corpus.signals.python import parse_python
 from dph_corpus.transform.cleaning import TransformStage, clean, findings
@@ -74,10 +76,10 @@ def test_code_that_looks_like_an_address_is_left_in_python():
     assert clean(text, "python").text == text
 
 
-def test_what_was_taken_out_is_counted():
-    cleaned = clean("# Copyright 2020 A. Person\nx = 'ida@mail.org', 'per@mail.org'\n", "python")
-    assert cleaned.text == "x = '<email>', '<email>'\n"
-    assert cleaned.counts == {"notice": 1, "email": 2}
+@pytest.mark.parametrize(("given", "left", "counts"), table("transform/cases.toml")["counted"])
+def test_what_was_taken_out_is_counted_and_what_breaks_python_stays_alone(given, left, counts):
+    cleaned = clean(given.replace("·", ""), "python")
+    assert (cleaned.text, cleaned.counts) == (left.replace("·", ""), counts)
 
 
 @SOME_AND_ALL

@@ -48,7 +48,7 @@ TESTS = ("pytest>=8.3", "pytest-xdist>=3.6", "beartype>=0.20", "hypothesis>=6.10
 TRL = ("trl>=1.12,<2", "datasets>=4,<6")
 COMMAND = """\
 python3 -m pip install --quiet --no-index --no-deps --upgrade --target /tmp/site {kit}/*.whl &&
-PYTHONPATH=/tmp/site:tests:. python3 -m lab.benchmarks.gpu --out gpu-check"""
+PYTHONPATH=/tmp/site:tests:. python3 -m lab.benchmarks.gpu --out ${{OUT:-gpu-check}}"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -68,9 +68,10 @@ def recipes(check: Check) -> None:
 
 
 def _tests(check: Check, row: Row) -> None:
+    check.require(40)
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", "tests"]
     done = subprocess.run(
-        command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=max(1.0, check.left)
+        command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=min(90, check.left)
     )
     said = (done.stdout.strip() or done.stderr.strip()).splitlines()
     failed = [line for line in said if line.startswith(("FAILED", "ERROR"))]
@@ -97,6 +98,7 @@ def _write(world: World, place: Path) -> None:
 def _short_run(check: Check, row: Row, place: Path, name: str, shape: Shape) -> None:
     if name.endswith("lora-24gb") and not (check.cuda and BITSANDBYTES.is_installed):
         raise SkippedError("4 bits need CUDA and bitsandbytes")
+    check.require(40)
     source = (ROOT / "recipes" / "gpu" / f"{name}.toml").read_text(encoding="utf-8")
     lines = [line for line in source.splitlines() if not line.startswith("sets.")]
     recipe = place / f"{name}.toml"
@@ -115,7 +117,7 @@ def _short_run(check: Check, row: Row, place: Path, name: str, shape: Shape) -> 
         "train.samples_per_problem": samples,
         "train.rehearsal_per_step": problems,
     }
-    run_recipe(recipe, place / name, settings, timeout=max(1.0, check.left))
+    run_recipe(recipe, place / name, settings, timeout=check.left)
     metrics = last_metrics(place / name)
     check.note(row, steps=len(metrics), step_s=metrics[-1]["seconds"], passed=True)
     measured = metrics[-1].get("peak_memory_device")

@@ -125,12 +125,11 @@ class StepCounts:
         return sum(part.waits for part in self.parts.values())
 
 
-def count_step(device: CountingDevice, learner: Learner, *, name: str = "") -> StepCounts:
+def count_step(device: CountingDevice, learner: Learner) -> StepCounts:
     """Take the second step of a run, as `dph.runs.train.loop.step` does, and count it.
 
     That the model can share prompts is taken for granted, which a run finds out once.
     """
-    regions = {part: f"{name} {part}" for part in PARTS}
     found: list[int] = []
     plan = updating.plan_microbatches
 
@@ -139,7 +138,7 @@ def count_step(device: CountingDevice, learner: Learner, *, name: str = "") -> S
         found.append(len(batches))
         return batches
 
-    old, forward, backward, last = regions.values()
+    old, forward, backward, last = PARTS
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(updating, "plan_microbatches", planned))
         can = mock.Mock(return_value=sharing.Support(None, math.inf))
@@ -154,7 +153,7 @@ def count_step(device: CountingDevice, learner: Learner, *, name: str = "") -> S
             counted = _counted(device, getattr(where, function), region)
             stack.enter_context(mock.patch.object(where, function, counted))
         loop.step(Progress(step=1), learner)
-    return StepCounts({part: device.counts[region] for part, region in regions.items()}, found[-1])
+    return StepCounts({part: device.counts[part] for part in PARTS}, found[-1])
 
 
 def _counted(device: CountingDevice, inner: Callable[..., Any], region: str) -> Callable[..., Any]:

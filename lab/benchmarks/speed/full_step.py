@@ -8,7 +8,7 @@ from statistics import fmean
 from dph.runs.train.rows import PolicyRow
 from lab.benchmarks.speed.flops import forward_flops, groups_of, update_flops
 from lab.benchmarks.speed.machine import matmul_rate
-from lab.benchmarks.speed.ours import Ours, scored
+from lab.benchmarks.speed.ours import Ours
 from lab.benchmarks.speed.peer_trl import (
     PEER,
     FirstStep,
@@ -115,7 +115,8 @@ def gradient_error(world: World, first: FirstStep) -> float:
     ours = Ours(world, model)
     groups = []
     for rows in rows_of(first):
-        old = scored(ours.forward, [r.prompt_ids for r in rows], [r.completion_ids for r in rows])
+        prompts, completions = ([r.prompt_ids for r in rows], [r.completion_ids for r in rows])
+        old = ours.forward.logprobs(model, prompts, completions)
         groups.append([replace(r, old_logprobs=x) for r, x in zip(rows, old, strict=True)])
     return relative_error(ours.gradients(groups), first.gradients)
 

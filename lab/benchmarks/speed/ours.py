@@ -218,7 +218,7 @@ class Ours:
                 problems,
                 rollout.prompts,
                 completions,
-                scored(self.forward, rollout.prompts, completions),
+                self.forward.logprobs(self.model, rollout.prompts, completions),
                 strict=True,
             )
         ]
@@ -257,19 +257,6 @@ def make_forward(
         token_budget=microbatch_tokens(world),
         max_tokens=world.shape.completion,
         sharing=shared_prompts,
-    )
-
-
-def scored(
-    forward: TrainingForward,
-    prompts: Sequence[tuple[int, ...]],
-    completions: Sequence[tuple[int, ...]],
-) -> list[tuple[float, ...]]:
-    """Log-probs of the completions under the model, by the training forward."""
-    return forward.logprobs(
-        forward.model,
-        prompts,
-        completions,
     )
 
 

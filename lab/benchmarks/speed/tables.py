@@ -1,11 +1,9 @@
 """The tables of lab/benchmarks/README.md, made from the rows."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from dph._base.files import write_text
-from dph.errors import DataError
+from lab.benchmarks.marked_blocks import write_block
 from lab.benchmarks.speed.runs import Row
 from lab.benchmarks.speed.shapes import REAL
 
@@ -171,22 +169,10 @@ def table(name: str, rows: Sequence[Row]) -> str:
 
 
 def refresh_readme(path: Path, rows: Sequence[Row]) -> None:
-    """Put every table and the machine between their markers in the file.
-
-    Raises:
-        DataError: a marker is missing.
-    """
-    text = path.read_text(encoding="utf-8")
-    parts = {name: table(name, rows) for name in TABLES}
-    parts |= {"machine": machine_lines(rows)}
-    for name, content in parts.items():
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        if not pattern.search(text):
-            raise DataError(f"{path} has no part between {begin} and {end}")
-        before, after = pattern.split(text)
-        text = f"{before}{begin}\n{content}\n{end}{after}"
-    write_text(path, text)
+    """Put every table and the machine between their markers in the file."""
+    for name in TABLES:
+        write_block(path, name, table(name, rows) + "\n")
+    write_block(path, "machine", machine_lines(rows) + "\n")
 
 
 def machine_lines(rows: Sequence[Row]) -> str:

@@ -65,17 +65,15 @@ def policies_of(mdp: MDP, *, seed: int) -> Iterator[Policies]:
             yield Policies(policy=(1 - way) * old + way * reference, old=old, reference=reference)
 
 
-def cases(
-    gammas: Sequence[float] = GAMMAS, *, seeds: int = SEEDS, scale: float = 1.0
-) -> Iterator[Case]:
-    """Every evaluation of the grid; ``scale`` multiplies the theorem's C_f."""
+def cases(gammas: Sequence[float] = GAMMAS, *, seeds: int = SEEDS) -> Iterator[Case]:
+    """Every evaluation of the grid."""
     for gamma in gammas:
         for states, actions in SHAPES:
             for seed in range(seeds):
                 mdp = random_mdp(states, actions, gamma, seed=seed)
                 for policies in policies_of(mdp, seed=seed):
                     for name in DIVERGENCES:
-                        yield _case(mdp, policies, name, scale)
+                        yield _case(mdp, policies, name)
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -110,9 +108,9 @@ def count(found: Iterator[Case]) -> list[Row]:
     ]
 
 
-def _case(mdp: MDP, policies: Policies, name: DivergenceName, scale: float) -> Case:
+def _case(mdp: MDP, policies: Policies, name: DivergenceName) -> Case:
     delta = margin(mdp, policies, over="policy")
-    eps_f = bonus(mdp, policies, delta=delta, name=name, scale=scale)
+    eps_f = bonus(mdp, policies, delta=delta, name=name)
     assumed = delta > 1e-9
     return Case(
         gamma=mdp.gamma,

@@ -1,13 +1,10 @@
 """A world of one's own, as small as one can be: say the last of three letters."""
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from random import Random
 
-from dph._base.files import make_directory, sha256, write_json
 from dph.records import Problem
-from dph.tasks.problems import save_problems
-from lab.worlds.world import MANIFEST, PARTS, ByPath, WorldKind, is_complete
+from lab.worlds.world import PARTS, ByPath, PlacedWorld, WorldKind
 
 LETTERS = ("a", "b", "c", "d", "e")
 SETS = ("in_domain", "cross_domain")
@@ -22,15 +19,6 @@ class LettersSizes:
     unlabelled: int = 8
 
 
-@dataclass(frozen=True)
-class LettersWorld:
-    directory: Path
-    seed: int
-
-    def problems_path(self, name):
-        return self.directory / f"{name}.jsonl"
-
-
 def problem(name, part, rng):
     letters = rng.choices(LETTERS, k=3)
     answer = {"part": part} if part else {"answer": letters[-1]}
@@ -39,18 +27,15 @@ def problem(name, part, rng):
 
 def build_world(directory, *, seed, sizes=None):
     sizes = sizes or LettersSizes()
-    world = LettersWorld(directory, seed)
-    made_from = {"task": "letters", "seed": seed, "sizes": asdict(sizes)}
-    if is_complete(directory, made_from):
-        return world
-    make_directory(directory)
-    for name, count in asdict(sizes).items():
+    world = PlacedWorld(directory, seed)
+
+    def rows(name, count):
         rng = Random(f"letters {seed}: {name}")
         parts = [PARTS[i % 2] if name == "unlabelled" else "" for i in range(count)]
-        rows = [problem(f"{name}-{i}", part, rng) for i, part in enumerate(parts)]
-        save_problems(world.problems_path(name), rows)
-    digests = {path.name: sha256(path) for path in map(world.problems_path, asdict(sizes))}
-    write_json(directory / MANIFEST, {**made_from, "sha256": digests})
+        return [problem(f"{name}-{i}", part, rng) for i, part in enumerate(parts)]
+
+    made_from = {"task": "letters", "seed": seed, "sizes": asdict(sizes)}
+    world.build(made_from, lambda: {name: rows(name, n) for name, n in asdict(sizes).items()})
     return world
 
 

@@ -11,9 +11,11 @@ from lab.benchmarks.speed.shapes import TINY, TINY_MODEL, Shape, stop_probabilit
 from lab.benchmarks.speed.timing import Timing, interleaved, relative_error
 from lab.benchmarks.speed.world import World, build_model
 
+WORLD = World(size=TINY_MODEL, shape=TINY)
+
 
 def test_the_linear_part_is_what_torch_counts():
-    model = build_model(World(size=TINY_MODEL, shape=TINY))
+    model = build_model(WORLD)
     ids = torch.randint(2, TINY_MODEL.vocabulary, (1, 10))
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model(input_ids=ids, use_cache=False, logits_to_keep=4)
@@ -42,7 +44,7 @@ def test_a_prompt_counts_once_a_group_and_the_backward_pass_twice():
 
 
 def test_the_shares_of_an_update_add_up_to_all_of_it():
-    spent = spent_in_update(World(size=TINY_MODEL, shape=TINY))
+    spent = spent_in_update(WORLD)
     assert spent.keys() >= {"attention", "matrix products", "optimizer", "elsewhere"}
     assert spent["matrix products"] > 0
     assert sum(spent.values()) == pytest.approx(1, abs=0.01)
@@ -105,9 +107,6 @@ def test_the_relative_error_is_over_all_tensors_together():
     ours = [torch.tensor([3.0, 0.0]), torch.tensor([0.0])]
     peer = [torch.tensor([3.0, 0.0]), torch.tensor([4.0])]
     assert relative_error(ours, peer) == pytest.approx(4 / 5)
-
-
-WORLD = World(size=TINY_MODEL, shape=TINY)
 
 
 def test_answers_that_are_cut_off_are_graded_so_that_no_group_is_left_out():

@@ -73,7 +73,7 @@ def finish(file, out):
     return (out / "study.parquet").read_bytes()
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2, pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_at_random_it_ends_with_the_same_bytes(count, tmp_path):
     file = tmp_path / "STUDY.toml"
     file.write_text(LONGER)

@@ -15,16 +15,21 @@ def study(write):
     return write()
 
 
-@pytest.fixture
-def instant(monkeypatch):
+def jobs_of(patch, kind=InstantJobs, **options):
+    """The jobs of the studies that are run from now on, in a list."""
     made = []
 
     def jobs(capacity, _log, **_entry):
-        made.append(InstantJobs(capacity))
+        made.append(kind(capacity, **options))
         return made[-1]
 
-    monkeypatch.setattr(runner, "CoreJobs", jobs)
+    patch.setattr(runner, "CoreJobs", jobs)
     return made
+
+
+@pytest.fixture
+def instant(monkeypatch):
+    return jobs_of(monkeypatch)
 
 
 def test_it_runs_everything_and_says_what_it_will_cost_and_where_it_lies(command, study, instant):
@@ -103,9 +108,7 @@ def test_a_mistake_is_bad_input_and_leaves_nothing(command, study, tmp_path):
 
 
 def test_a_failed_run_is_exit_code_1(command, study, monkeypatch):
-    monkeypatch.setattr(
-        runner, "CoreJobs", lambda capacity, _log, **_entry: InstantJobs(capacity, fails=["rkl"])
-    )
+    jobs_of(monkeypatch, fails=["rkl"])
     code, _, err = command(study)
     assert code == 1
     assert "of the study's jobs failed" in err
@@ -118,14 +121,8 @@ def test_interrupted_it_goes_on(command, study, monkeypatch, instant):
                 raise KeyboardInterrupt
             return super().wait(until=until)
 
-    made = []
-
-    def jobs(capacity, _log, **_entry):
-        made.append(Interrupted(capacity))
-        return made[-1]
-
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "CoreJobs", jobs)
+        made = jobs_of(patch, Interrupted)
         code, _, err = command(study)
     assert code == 130
     assert "continues where it stopped" in err

@@ -27,10 +27,6 @@ def gathered(report, finished):
     return planner, places, rows
 
 
-def moved(row, digest):
-    return dataclasses.replace(row, base_sha256=digest)
-
-
 def test_the_table_takes_the_files_in_and_holds_every_field_of_every_row(gathered):
     _, places, rows = gathered
     assert list(places.rows.glob("*.json")) == []
@@ -65,7 +61,7 @@ def test_rows_of_one_seed_from_two_base_models_are_an_error_that_names_both(fini
     was = row["base_sha256"]
     with pytest.raises(DataError, match=rf"{was}, {path.stem} with {'f' * 64}"):
         read_rows(places)
-    mixed = {**rows, path.stem: moved(rows[path.stem], "f" * 64)}
+    mixed = {**rows, path.stem: dataclasses.replace(rows[path.stem], base_sha256="f" * 64)}
     with pytest.raises(DataError, match="share their base model"):
         Results(planned_rows(planner.plan(rows), mixed))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from dph.errors import DataError
-from lab.study.outputs import make_report, write_outputs
+from lab.study.outputs import write_outputs
 from lab.study.planner import Planner
 from lab.study.rows import read_row_files
 from lab.study.rule_lock import current_lock, locked_choices, start_with_new_rule
@@ -29,10 +29,12 @@ def test_a_clone_without_the_lock_still_knows_which_rule_its_report_runs_obey(wr
         current_lock(load_study(write(rule=OTHER)), places, rows)
 
 
-def test_what_was_chosen_stays_chosen_whatever_becomes_of_the_development_runs(small, finished):
-    planner, places, rows = finished
-    plan = planner.plan(rows)
-    write_outputs(make_report(small, plan, rows, current_lock(small, places, rows)), places, rows)
+def test_what_was_chosen_stays_chosen_whatever_becomes_of_the_development_runs(
+    small, finished, report
+):
+    _, places, rows = finished
+    plan = report.plan
+    write_outputs(report, places, rows)
     assert locked_choices(places) == dict(plan.choices)
     reported = {run: row for run, row in rows.items() if row.seed < 100}
     without = Planner(small).plan(reported)
@@ -50,10 +52,9 @@ def test_what_was_chosen_stays_chosen_whatever_becomes_of_the_development_runs(s
     assert Planner(small, locked_choices(places)).plan(worse).choices == plan.choices
 
 
-def test_another_grid_is_chosen_from_anew(write, small, finished):
-    planner, places, rows = finished
-    plan = planner.plan(rows)
-    write_outputs(make_report(small, plan, rows, current_lock(small, places, rows)), places, rows)
+def test_another_grid_is_chosen_from_anew(write, finished, report):
+    _, places, rows = finished
+    write_outputs(report, places, rows)
     longer = load_study(write(STUDY.replace("[0.3, 1.0]", "[0.3, 1.0, 3.0]")))
     found = Planner(longer, locked_choices(places)).plan(rows)
     assert ("sql", "GRPO") in found.choices

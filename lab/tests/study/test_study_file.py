@@ -1,4 +1,3 @@
-import hashlib
 import re
 from pathlib import Path
 
@@ -9,11 +8,6 @@ from lab import study as study_package
 from lab.study.planner import Planner
 from lab.study.settings import load_study
 from small_study import RULE, STUDY
-
-
-def test_the_hash_is_that_of_the_rule_file(write, tmp_path):
-    study = load_study(write())
-    assert study.rule_sha256 == hashlib.sha256((tmp_path / "rule.toml").read_bytes()).hexdigest()
 
 
 def test_the_rule_may_be_a_table_of_the_study(write):

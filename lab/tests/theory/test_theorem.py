@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.benchmarks.theory.__main__ import written
+from lab.benchmarks.marked_blocks import write_block
 from lab.benchmarks.theory.counterexamples import (
     at_the_start,
     bandit_table,
@@ -63,8 +63,10 @@ def test_the_grid_is_that_of_the_document():
     assert table(rows) in DOCUMENT.read_text(encoding="utf-8")
 
 
-def test_only_what_is_between_the_markers_is_written():
-    text = "a\n<!-- x: begin -->\nold\n<!-- x: end -->\nb"
-    assert written(text, "x", "new\n") == "a\n<!-- x: begin -->\nnew\n<!-- x: end -->\nb"
-    with pytest.raises(SystemExit, match="there is no"):
-        written(text, "y", "new\n")
+def test_only_what_is_between_the_markers_is_written(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- x: begin -->\nold\n<!-- x: end -->\nb")
+    write_block(page, "x", "new\n")
+    assert page.read_text() == "a\n<!-- x: begin -->\nnew\n<!-- x: end -->\nb"
+    with pytest.raises(SystemExit, match="has no <!-- y: begin -->"):
+        write_block(page, "y", "new\n")

@@ -33,7 +33,7 @@ from lab.worlds.sql.questions import (
 )
 from lab.worlds.sql.sums import FORMS, LARGEST_ANSWER, Sum, all_sums
 from lab.worlds.sql.world import SQLWorld
-from lab.worlds.world import Progress
+from lab.worlds.world import Progress, fingerprint
 
 # Questions and sums as lessons: who answers, and how likely each answer is.
 
@@ -212,7 +212,7 @@ def train_base_model(
         directory,
         make_tokenizer,
         taught,
-        world=world.fingerprint,
+        world=fingerprint(world),
         seed=seed,
         steps=steps,
         on_progress=on_progress,

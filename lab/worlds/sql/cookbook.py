@@ -26,6 +26,7 @@ from lab.worlds.sql.kind import SQLWorldSizes, sql_settings
 from lab.worlds.sql.question_sets import draw_any_questions, draw_questions, gold_sql
 from lab.worlds.sql.questions import Question
 from lab.worlds.sql.world import SQLWorld, build_world
+from lab.worlds.world import fingerprint
 
 VERSION = 1
 """Counts up when the same settings give other files."""
@@ -55,7 +56,7 @@ def make(given: Mapping[str, Any], directory: Path, *, seed: int, workers: int) 
     sizes = SQLWorldSizes(**settings.sizes)
     world = build_world(directory / "problems", seed=seed, sizes=sizes)
     out = directory / "sources"
-    key = digest([VERSION, settings.model_dump(mode="json"), seed, world.fingerprint])
+    key = digest([VERSION, settings.model_dump(mode="json"), seed, fingerprint(world)])
     found = read_json(out / _MANIFEST) if (out / _MANIFEST).is_file() else {}
     if found.get("key") != key or _digests(out) != found.get("digests"):
         with atomic_path(out) as temporary:
@@ -71,7 +72,7 @@ def make(given: Mapping[str, Any], directory: Path, *, seed: int, workers: int) 
         files={"sql": out / "sql", "databases": world.databases_directory, **rows},
         tests={name: world.problems_path(name) for name in SETS},
         recipe={**tables, "data": {**tables["data"], "sets": sets}},
-        digests={"world": world.fingerprint, **_digests(out)},
+        digests={"world": fingerprint(world), **_digests(out)},
     )
 
 

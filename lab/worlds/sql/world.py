@@ -14,7 +14,7 @@ from lab.worlds.sql.kind import SQLWorldSizes
 from lab.worlds.sql.question_sets import draw_any_questions, draw_questions, gold_sql
 from lab.worlds.sql.questions import Question
 from lab.worlds.sql.sums import Sum, all_sums
-from lab.worlds.world import MANIFEST, PARTS, UNLABELLED, is_complete
+from lab.worlds.world import MANIFEST, PARTS, UNLABELLED, PlacedWorld, is_complete
 
 # The rows of a text-to-SQL world's files.
 
@@ -60,14 +60,12 @@ DOMAINS_PER_SIDE = 3
 
 
 @dataclass(frozen=True)
-class SQLWorld:
+class SQLWorld(PlacedWorld):
     """Everything that a seed decides, before any question is drawn.
 
     ``in_domain`` databases are asked about in RL; ``cross_domain`` ones only in tests.
     """
 
-    directory: Path
-    seed: int
     in_domain: tuple[Database, ...]
     cross_domain: tuple[Database, ...]
     annotators: tuple[Annotator, ...]
@@ -83,18 +81,9 @@ class SQLWorld:
         """The folder that problems' ``database`` paths start from."""
         return self.directory / DATABASES
 
-    def problems_path(self, name: str) -> Path:
-        """The file of a set: train, in_domain, cross_domain, arithmetic or unlabelled."""
-        return self.directory / f"{name}.jsonl"
-
     def prompts(self, name: str) -> list[str]:
         """The prompts of a problem set, read from its file."""
         return [row["prompt"] for _, row in read_rows(self.problems_path(name))]
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash over the whole world: that of the manifest, which holds all others."""
-        return sha256(self.directory / MANIFEST)
 
 
 def design_world(directory: Path, *, seed: int) -> SQLWorld:

@@ -91,9 +91,7 @@ def diagnose(
         0.05,
     ),
     died: float = option(
-        "--died PART",
-        "A style counts as dead if at most this fraction of its share is left.",
-        0.1,
+        "--died PART", "A style counts as dead if at most this fraction of its share is left.", 0.1
     ),
     styles: str | None = option(
         "--styles NAME", "Classify the answers: sql, first_operation or module:function.", None
@@ -129,8 +127,7 @@ def diagnose(
         all_of_them = {"schema": 1, "diagnoses": documents, "notes": notes}
         typer.echo(json_text(all_of_them if several else documents[0]))
     else:
-        width = terminal_width()
-        pages = (diagnosis_text(one, most=problems, width=width) for one in found)
+        pages = (diagnosis_text(one, most=problems, width=terminal_width()) for one in found)
         typer.echo("\n\n".join(pages))
 
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -22,14 +22,13 @@ from dph.cli.options import (
     option,
 )
 from dph.errors import SettingsError
-from dph.tasks.verifiers.table import TEXTS, VERIFIERS
+from dph.results.charts.text_table import visible
+from dph.tasks.verifiers.table import TEXTS, VERIFIERS, require_own_settings
 
 if TYPE_CHECKING:
     from dph.tasks.grading import GradeSummary
     from dph.tasks.grading.audit import Audit
-    from dph.tasks.grading.rows import CodeRowGrader, MathRowGrader, SQLRowGrader, VerifierRowGrader
-
-    ClosingGrader = CodeRowGrader | MathRowGrader | SQLRowGrader | VerifierRowGrader
+    from dph.tasks.grading.rows import PairRowGrader
 
 
 def default_workers() -> int:
@@ -37,6 +36,10 @@ def default_workers() -> int:
 
 
 AnswersOption = Annotated[Path, option("--input FILE", f"Answers: {ROW_FILES}.")]
+GradedOption = Annotated[
+    Path,
+    option("--out FILE", f"Rows with reward, outcome, reason and seconds added: {ROW_FILES}."),
+]
 AnswerTimeoutOption = Annotated[float, option("--timeout S", "Time limit per answer, in seconds.")]
 ResumeOption = Annotated[
     bool, option("--resume", "Continue where an interrupted run of the same command stopped.")
@@ -55,15 +58,9 @@ NamedColumnsOption = Annotated[
 
 def run_grading(
     source: AnswersOption,
-    target: Annotated[
-        Path,
-        option(
-            "--out FILE",
-            f"File for the rows with reward, outcome, reason and seconds added: {ROW_FILES}.",
-        ),
-    ],
+    target: GradedOption,
     *,
-    grader: "ClosingGrader",
+    grader: "PairRowGrader[Any]",
     resume: ResumeOption = False,
     replace: ReplaceOption = False,
     columns: NamedColumnsOption = None,
@@ -100,7 +97,7 @@ def run_grading(
         rows = (row for _, row in read_rows(target))
         crash = next(str(row["reason"]) for row in rows if row["outcome"] == Outcome.CRASHED)
         first = crash.partition("\n")[0]
-        typer.echo(f"dph: grading crashed on every answer; the first: {first}", err=True)
+        typer.echo(f"dph: grading crashed on every answer; the first: {visible(first)}", err=True)
         raise typer.Exit(FAILED)
 
 
@@ -140,7 +137,7 @@ def summary_text(summary: "GradeSummary", target: Path) -> str:
     return "\n".join(lines)
 
 
-def _command(make: "Callable[..., ClosingGrader]") -> Callable[..., None]:
+def _command(make: "Callable[..., PairRowGrader[Any]]") -> Callable[..., None]:
     """The command that grades with what ``make`` returns: the options of both functions."""
     own = inspect.signature(make).parameters
     usual = {**inspect.signature(run_grading).parameters}
@@ -164,6 +161,7 @@ def _command(make: "Callable[..., ClosingGrader]") -> Callable[..., None]:
 @_command
 def grade_code(
     source: AnswersOption,
+    target: GradedOption,
     problems: Path | None = option(
         "--problems FILE",
         f"Problems with tests, looked up by problem_id: {ROW_FILES} "
@@ -178,18 +176,23 @@ def grade_code(
         "--memory-mb MB", "Address space limit of a program, in units of 10^6 bytes.", 1000
     ),
     columns: NamedColumnsOption = None,
-) -> "ClosingGrader":
+) -> "PairRowGrader[Any]":
     """Grade Python programs against tests.
 
     Rows have a program (run unchanged) or a response (the program is extracted). The tests are in
     each row or in --problems: tests (Python) or cases (input and output), and entry_point, setup,
     prefix. Every program runs in a confined process without network.
     """
+    from dph._base.files import require_other_file
     from dph._base.files.rows import column_names
     from dph.tasks.grading.rows import CodeRowGrader
 
+    if problems is not None:
+        require_other_file(target, problems)
+    named = column_pairs(columns)
+    unread = {"program"} if "response" in named else set()
     grader = CodeRowGrader(
-        columns=[*column_names(source), *column_pairs(columns)],
+        columns=[*named, *(name for name in column_names(source) if name not in unread)],
         problems=problems,
         workers=workers or default_workers(),
         timeout=timeout,
@@ -221,7 +224,7 @@ def grade_math(
     ),
     workers: WorkersOption = None,
     timeout: AnswerTimeoutOption = 5.0,
-) -> "ClosingGrader":
+) -> "PairRowGrader[Any]":
     """Grade mathematical answers. Needs dph-rl[math].
 
     Rows have a gold and a response from which the answer is extracted. Every answer is read in a
@@ -229,27 +232,13 @@ def grade_math(
     """
     from dph.tasks.grading.rows import MATH_VERIFIERS, MathRowGrader, VerifierRowGrader
 
-    workers = workers or default_workers()
+    limits: dict[str, Any] = {"workers": workers or default_workers(), "timeout": timeout}
     if verifier in MATH_VERIFIERS:
-        return MathRowGrader(
-            verifier=verifier,
-            phrases=phrases or None,
-            any_expression=any_expression,
-            workers=workers,
-            timeout=timeout,
-        )
+        own: dict[str, Any] = {"phrases": phrases or None, "any_expression": any_expression}
+        return MathRowGrader(verifier=verifier, **own, **limits)
     if phrases or not any_expression:
-        raise SettingsError(
-            f"--phrase and --no-any-expression are settings of math, not {verifier}"
-        )
-    return VerifierRowGrader(verifier, gold="gold", workers=workers, timeout=timeout)
-
-
-def _rule(name: str) -> str:
-    """A name of the registry, which is loaded when the command runs and not for its help."""
-    from dph.tasks.verifiers.sql.rules import RULES
-
-    return one_of(name, RULES)
+        raise SettingsError(f"--phrase, --no-any-expression are settings of math, not {verifier}")
+    return VerifierRowGrader(verifier, gold="gold", **limits)
 
 
 @_command
@@ -261,11 +250,12 @@ def grade_sql(
         "Rule for equal results: spider, bird, bird_soft_f1, strict or cartesian "
         "(see docs/guides/grading.md).",
         "bird",
-        parser=_rule,
+        parser=lambda name: one_of(name, get_args(VERIFIERS["sql"].settings["sql_rule"].kind)),
     ),
     workers: WorkersOption = None,
     timeout: AnswerTimeoutOption = 5.0,
-) -> "ClosingGrader":
+    columns: NamedColumnsOption = None,
+) -> "PairRowGrader[Any]":
     """Grade SQL queries by their results.
 
     Rows have db_id, gold_sql and either pred_sql (run unchanged) or response (the query is
@@ -275,10 +265,11 @@ def grade_sql(
     from dph._base.files.rows import column_names
     from dph.tasks.grading.rows import SQLRowGrader, answer_column
 
+    named = [name for name in column_pairs(columns) if name in ("pred_sql", "response")]
     return SQLRowGrader(
         databases=databases,
         rule=rule,
-        answers=answer_column(column_names(source)),
+        answers=answer_column(named or column_names(source)),
         workers=workers or default_workers(),
         timeout=timeout,
     )
@@ -345,11 +336,12 @@ def grade(
     answer. SQL, math and code have separate commands. --audit tests a reward function instead, and
     exits with 1 if it finds a fault.
     """
+    _refuse_lost_options(context, audit=audit is not None)
     if context.invoked_subcommand is not None:
-        _refuse_options(context)
         return
+    own = {key: value for key, value in settings.items() if value is not None}
     if audit is not None:
-        _audit(audit, problems, timeout, as_json=as_json)
+        _audit(audit, problems, timeout, own, as_json=as_json)
         return
     from dph.tasks.grading.rows import VerifierRowGrader
 
@@ -357,7 +349,6 @@ def grade(
         needed = {"--input": source, "--out": target, "--verifier": verifier}
         flag = next(flag for flag, value in needed.items() if value is None)
         raise SettingsError(f"dph grade needs {flag}, or one of the commands sql, math and code")
-    own = {key: value for key, value in settings.items() if value is not None}
     workers = workers or default_workers()
     run_grading(
         source,
@@ -370,12 +361,15 @@ def grade(
     )
 
 
-def _audit(name: str, problems: Path | None, timeout: float, *, as_json: bool) -> None:
+def _audit(
+    name: str, problems: Path | None, timeout: float, settings: dict[str, Any], *, as_json: bool
+) -> None:
     from dph._base.import_path import is_import_path
     from dph.tasks.grading.audit import BUILT_IN, audit_function, audit_verifier
     from dph.tasks.problems import load_problems
     from dph.tasks.verifiers import make_verifier
 
+    require_own_settings(name, settings)
     own = load_problems(problems) if problems else BUILT_IN
     with open_progress().task("audit", len(own), "problems") as advance:
         if is_import_path(name):
@@ -383,7 +377,7 @@ def _audit(name: str, problems: Path | None, timeout: float, *, as_json: bool) -
                 name, problems=own if problems else (), timeout=timeout, on_progress=advance
             )
         else:
-            made = make_verifier(one_of(name, _HERE), workers=1, timeout=timeout)
+            made = make_verifier(one_of(name, _HERE), workers=1, timeout=timeout, **settings)
             with closing(made):
                 audit = audit_verifier(made, problems=own, on_progress=advance)
     found = _audit_document(audit)
@@ -450,14 +444,19 @@ def _audit_text(audit: dict[str, Any]) -> str:
     return "\n".join([*lines, f"findings: {len(audit['findings'])}"])
 
 
-def _refuse_options(context: typer.Context) -> None:
-    """Refuse options before a command, which would be lost."""
-    flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}
-    given = [
-        flag
-        for name, flag in flags.items()
-        if name and getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
-    ]
+_OF_GRADING = ["source", "target", "verifier", "workers", "resume", "replace", "columns"]
+
+
+def _refuse_lost_options(context: typer.Context, *, audit: bool) -> None:
+    """Refuse options before a command, those of grading with --audit, and the reverse."""
+    flags = {each.name: each.opts[0] for each in context.command.params if each.name}
+    lost, why = ["problems"], "belongs to --audit, or after the command: dph grade code ..."
+    if command := context.invoked_subcommand:
+        lost, why = [*flags], f"belong after the command: dph grade {command} ..."
+    elif audit:
+        lost = _OF_GRADING
+        why = "cannot be combined with --audit, which takes --problems, --timeout and settings"
+    sources = {name: context.get_parameter_source(name) for name in lost}
+    given = [flags[n] for n, each in sources.items() if each and each.name == "COMMANDLINE"]
     if given:
-        command = context.invoked_subcommand
-        raise SettingsError(f"{', '.join(given)} belong after the command: dph grade {command} ...")
+        raise SettingsError(f"{', '.join(given)} {why}")

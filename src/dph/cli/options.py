@@ -17,6 +17,7 @@ from typer.main import get_command
 
 from dph import __version__
 from dph.errors import DphError, is_bad_input
+from dph.results.charts.text_table import visible
 
 # From an error to one line on stderr and an exit code.
 
@@ -78,7 +79,7 @@ def say_interrupted(name: str = "dph") -> int:
 
 
 def say_error(message: str, name: str) -> None:
-    print(f"{name}: error:", " ".join(message.split()), file=sys.stderr)  # noqa: T201
+    print(f"{name}: error:", visible(" ".join(message.split())), file=sys.stderr)  # noqa: T201
 
 
 ROW_FILES = ".parquet, .jsonl or .csv, the last two also as .gz"
@@ -142,6 +143,7 @@ def _said_on_stderr(*, at_once: bool) -> Iterator[None]:
     """
     kept: list[logging.LogRecord] = []
     handler = logging.StreamHandler(sys.stderr)
+    handler.format = lambda record: visible(record.getMessage())  # type: ignore[method-assign]
     write = handler.emit
     if not at_once:
         handler.emit = kept.append  # type: ignore[method-assign,assignment]

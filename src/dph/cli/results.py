@@ -112,8 +112,7 @@ def view(
 
     access = access_for(host, name or (), ask=token)
     served = ServedRuns(runs, title=title, seed=seed)
-    count = len(served.page.data.runs)
-    typer.echo(f"{count} models, {served.page.answers:,} answers", err=True)
+    typer.echo(f"{len(served.page.data.runs)} models, {served.page.answers:,} answers", err=True)
     serve(served, access, port=port, on_ready=lambda address: typer.echo(f"view: {address}"))
 
 
@@ -298,7 +297,7 @@ def export(
     """Write a run's result as a plain model directory.
 
     The model is the run's result (evaluate.result), with any adapter merged. transformers, vLLM and
-    other programs can load it, and it gives the same answers as the run.
+    other programs can load it; its generation_config is that of the initial policy.
     """
     from dph.runs.finished_models import ends_of, require_free
 
@@ -389,5 +388,4 @@ def _comparison(run: Path, made: "Interpolations", *, as_json: bool) -> Any:
     scores = read_runs([Path(path) for path in labels], ())
     rows = compare(scores, None, default_ks(scores), 0)
     on_sets = runs_on_sets(scores, retention_k=made.retention_k, problems=0, seed=0)
-    display = comparison_json if as_json else comparison_text
-    return display(labels, rows, on_sets)
+    return (comparison_json if as_json else comparison_text)(labels, rows, on_sets)

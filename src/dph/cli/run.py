@@ -137,10 +137,15 @@ def _right_answers(right: str | None, samples: int) -> tuple[int, int]:
 
 
 def _require_targets(write: Path | None, write_hf: Path | None, right: str | None) -> None:
+    from dph.cli.results import require_out_file
+
     if right is not None and not (write or write_hf):
         raise SettingsError("--right goes with --write or --write-hf")
     if write and write.suffix not in (".jsonl", ".parquet"):
         raise SettingsError(f"--write takes a .jsonl or .parquet file, got {write}")
+    for flag, target in (("--write", write), ("--write-hf", write_hf)):
+        if target and not (target == write_hf and target.exists()):
+            require_out_file(target, flag)
     if write_hf and find_spec("datasets") is None:
         raise SettingsError(f"--write-hf needs datasets: {install_command('trl')}")
     if write_hf and write_hf.exists() and not (write_hf / "state.json").exists():

@@ -179,6 +179,10 @@ def load_model(
             setattr(layer, _PACKS, False)
     if gradient_checkpointing:
         _checkpoint_activations(model)
+    try:
+        model.generation_config.validate(strict=True)
+    except ValueError:  # a temperature without do_sample, which transformers 5.5 does not save
+        model.generation_config.do_sample = True
     if kernels == "liger":
         _take_liger(model)
     return model.eval().to(target)

@@ -64,6 +64,22 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
+def common_length(one: Sequence[object], other: Sequence[object]) -> int:
+    """Length of the common prefix of two prompts of one type, in tokens, letters or bytes.
+
+    >>> common_length((1, 2, 3), (1, 2, 4, 5))
+    2
+    """
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 def encode_prompt(
     tokenizer: "PreTrainedTokenizerBase",
     prompt: str | Sequence[Mapping[str, str]],

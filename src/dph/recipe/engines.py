@@ -55,9 +55,7 @@ class EngineEntry:
 
 ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
     {
-        "own": EngineEntry(
-            train="dph.runs.training_stage:train_stage",
-        ),
+        "own": EngineEntry(train="dph.runs.training_stage:train_stage"),
         "verl": EngineEntry(
             settings="dph.engines.verl_rows:VERL_ROWS",
             memory="dph.engines.stages.memory:estimate_per_gpu",

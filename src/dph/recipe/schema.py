@@ -119,8 +119,7 @@ class Recipe(Section):
         "run", pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", description="name of the run's directory"
     )
     method: str = Field(
-        "dph_f",
-        description=f"{', '.join(METHODS)}: plain settings, which the recipe may override",
+        "dph_f", description=f"{', '.join(METHODS)}: plain settings, which the recipe may override"
     )
     seed: Count = Field(0, description="seed of all random draws")
     notes: str = Field("", description="free text, such as sources of the numbers and measurements")

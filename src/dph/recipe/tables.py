@@ -111,8 +111,7 @@ class AdapterSettings(Section):
         "linear layer except the output layer",
     )
     init: Literal["kaiming", "gaussian", "orthogonal"] = Field(
-        "kaiming",
-        description="initialisation; all three leave the model unchanged at the start",
+        "kaiming", description="initialisation; all three leave the model unchanged at the start"
     )
 
 
@@ -261,8 +260,7 @@ class SelfConsistencySettings(Section):
     """Groups of unlabelled prompts in the place of some of a step's problems."""
 
     problems_per_step: Annotated[Whole, Field(ge=0)] = Field(
-        0,
-        description="unlabelled problems per rollout, of train.problems_per_step; 0: off",
+        0, description="unlabelled problems per rollout, of train.problems_per_step; 0: off"
     )
     file: LocalPath | None = Field(
         None, description="problems without answers as parquet, jsonl or csv (problem_id, prompt)"

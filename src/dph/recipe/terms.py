@@ -90,12 +90,12 @@ _SCALE = (
 ADVANTAGES: Mapping[str, Term] = MappingProxyType(
     {
         "group": Term(
-            path="dph.loss.objectives.advantages:GroupAdvantage",
+            path="dph.loss.objectives.advantages.group:GroupAdvantage",
             summary="reward minus the group's mean (GRPO, Dr. GRPO)",
             parameters=parameters(scale=_SCALE),
         ),
         "maxrl": Term(
-            path="dph.loss.objectives.advantages:MaxRL",
+            path="dph.loss.objectives.advantages.group:MaxRL",
             counts=True,
             summary="reward minus the group's mean, in units of the mean (MaxRL)",
             method=Method(
@@ -106,7 +106,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             ),
         ),
         "f_grpo": Term(
-            path="dph.loss.objectives.advantages:FocalAdvantage",
+            path="dph.loss.objectives.advantages.group:FocalAdvantage",
             counts=True,
             summary="GRPO's times (1 - success rate)^gamma (F-GRPO)",
             parameters=parameters(
@@ -122,7 +122,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             ),
         ),
         "ucpo": Term(
-            path="dph.loss.objectives.advantages:UniformCorrect",
+            path="dph.loss.objectives.advantages.group:UniformCorrect",
             counts=True,
             summary="GRPO's, with more of the credit for improbable right answers (UCPO)",
             parameters=parameters(
@@ -145,7 +145,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             ),
         ),
         "pass_at_k": Term(
-            path="dph.loss.objectives.advantages:PassAtK",
+            path="dph.loss.objectives.advantages.pass_at_k:PassAtK",
             counts=True,
             summary="standardised Pass@k of the subsets a sample is in (Pass@k training)",
             parameters=parameters(k=(Whole, Field(4, ge=1, description="the k of Pass@k"))),
@@ -158,7 +158,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             ),
         ),
         "pkpo": Term(
-            path="dph.loss.objectives.advantages:PKPO",
+            path="dph.loss.objectives.advantages.pass_at_k:PKPO",
             summary="unbiased gradient of the best of k rewards (PKPO)",
             parameters=parameters(
                 k=(Whole, Field(4, ge=1, description="the k of Pass@k")),
@@ -184,7 +184,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             ),
         ),
         "differential_smoothing": Term(
-            path="dph.loss.objectives.advantages:DifferentialSmoothing",
+            path="dph.loss.objectives.advantages.group:DifferentialSmoothing",
             counts=True,
             summary="GRPO's, flattening right answers and sharpening wrong ones",
             parameters=parameters(
@@ -222,7 +222,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             ),
         ),
         "flowrl": Term(
-            path="dph.loss.objectives.advantages:FlowRL",
+            path="dph.loss.objectives.advantages.distributions:FlowRL",
             summary="distance to the initial policy tilted by rewards (FlowRL)",
             parameters=parameters(
                 beta=(
@@ -234,7 +234,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             reads=frozenset({LOGPROBS, REF_LOGPROBS}),
         ),
         "bbg_group": Term(
-            path="dph.loss.objectives.advantages:BayesianBoundaryGateOfGroup",
+            path="dph.loss.objectives.advantages.bbg:BayesianBoundaryGateOfGroup",
             counts=True,
             summary="GRPO's times what the problem can still add to Pass@k, by the group at hand",
             parameters=parameters(
@@ -252,10 +252,7 @@ _CLIP = {
         float,
         Field(0.2, gt=0, lt=1, description="the ratio is clipped below at 1 - this"),
     ),
-    "clip_high": (
-        float,
-        Field(0.2, gt=0, description="the ratio is clipped above at 1 + this"),
-    ),
+    "clip_high": (float, Field(0.2, gt=0, description="the ratio is clipped above at 1 + this")),
 }
 
 SURROGATES: Mapping[str, Term] = MappingProxyType(

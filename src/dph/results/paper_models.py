@@ -224,8 +224,7 @@ def _with_sets(models: Sequence[Model], wanted: Sequence[str]) -> Iterable[Model
         if name not in known:
             raise DataError(f"no run was evaluated on {name!r}, only on {', '.join(known)}")
     for model in models:
-        chosen = {name: model.sets[name] for name in wanted or known if name in model.sets}
-        if chosen:
+        if chosen := {name: model.sets[name] for name in wanted or known if name in model.sets}:
             yield replace(model, sets=chosen)
 
 

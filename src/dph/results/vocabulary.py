@@ -146,18 +146,20 @@ DEFINITIONS: Mapping[str, str] = MappingProxyType(
     {
         "greedy": "First try: the share of the problems whose greedy answer is correct. The greedy "
         "answer takes the likeliest token at every step.",
-        "mean": "The mean share of a problem's sampled answers that are correct.",
+        "mean": "The mean reward of a problem's sampled answers: the share that is correct, unless "
+        "the verifier gives partial credit.",
         "pass_at_k": "Pass@k: the chance that at least one of k sampled answers to a problem is "
-        "correct, estimated without bias from all samples. At k = 1 it is the mean; at a large k "
-        "it says how many problems are still within reach.",
+        "correct, estimated without bias from all samples. At a large k it says how many "
+        "problems are still within reach.",
         "effective_styles": "Ways of answering: the effective number of styles, the exponential of "
         "the entropy of the shares that styles have of the answers. 1 means that all answers look "
         "alike.",
         "keep": "Of the problems that the first answers of the initial policy solve (as many as "
-        "evaluate.retention_k says), the share that the run's first answers solve again. A second "
-        "draw of the initial policy keeps fewer than all; pointing at a value shows how many.",
+        "evaluate.retention_k says), the share that as many of the run's next answers solve again. "
+        "A second draw of the initial policy keeps fewer than all; pointing at a value shows how "
+        "many.",
         "explore": "Of the problems that those first answers of the initial policy do not solve, "
-        "the share that the run's first answers solve.",
+        "the share that as many of the run's next answers solve.",
         "cut_off": "The share of the sampled answers that ended at the limit of tokens.",
         "lost": "Problems that the run answers correctly less often than the initial policy, each "
         "by more than two draws of one model would show.",
@@ -365,8 +367,7 @@ def looks_by_method(methods: Mapping[str, str | None]) -> dict[str, Look]:
 def fills(styles: Iterable[str]) -> dict[str, str]:
     """The fill of each style, in order; ``other`` is grey."""
     named = [style for style in styles if style != "other"]
-    chosen = {style: _FILLS[i % len(_FILLS)] for i, style in enumerate(named)}
-    return chosen | {"other": _OTHER}
+    return {style: _FILLS[i % len(_FILLS)] for i, style in enumerate(named)} | {"other": _OTHER}
 
 
 DARK = "#15171b"

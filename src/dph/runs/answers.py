@@ -186,8 +186,7 @@ def _on_disk(job: RunJob, path: Path) -> Iterator[Path]:
         if is_adapter(path):
             weights = job.recipe.model.weights
             assert weights != "nf4"  # refused by the recipe
-            whole = load_whole(path, initial=job.initial, weights=weights)
-            whole.save_pretrained(temporary)
+            load_whole(path, initial=job.initial, weights=weights).save_pretrained(temporary)
         else:
             for file in path.resolve().iterdir():
                 if file.name != OPTIMIZER_FILE:

@@ -160,8 +160,7 @@ def _check_databases(recipe: Recipe, named: Sequence[NamedProblems], findings: F
             continue
         names = (problem.answer.get("database") for problem in part.problems)
         files = dict.fromkeys(start / name for name in names if isinstance(name, str) and name)
-        bad = [file for file in files if not _is_database(file)]
-        if bad:
+        if bad := [file for file in files if not _is_database(file)]:
             findings.errors.append(
                 f"{part.key}: {len(bad)} of {len(files)} databases are missing or not SQLite "
                 f"files, the first is {bad[0]}"
@@ -226,12 +225,10 @@ def _check_environment(recipe: Recipe, named: Sequence[NamedProblems], findings:
                 place = f"{key}: problem {problem.problem_id!r}"
                 try:
                     with verifier.environment.begin(problem) as episode:
-                        ending = episode.ending
+                        if episode.ending is not None:
+                            findings.errors.append(f"{place}: {_line(episode.ending)}")
                 except DphError as error:
                     findings.errors.append(f"{place}: {error}")
-                    continue
-                if ending is not None:
-                    findings.errors.append(f"{place}: {_line(ending)}")
 
 
 def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: Findings) -> None:
@@ -304,8 +301,7 @@ def _unlabelled(
     problems = findings.value("", partial(file_prompts, settings, train=train, sets=sets))
     if problems is None:
         return []
-    enough = partial(require_unlabelled, problems, per_step=settings.problems_per_step)
-    findings.value("", enough)
+    findings.value("", partial(require_unlabelled, problems, per_step=settings.problems_per_step))
     verifier, most = recipe.data.verifier, recipe.sampling.max_tokens
     return [NamedProblems(key=f"{key}.file", problems=problems, verifier=verifier, max_tokens=most)]
 

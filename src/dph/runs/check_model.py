@@ -11,8 +11,7 @@ from transformers import PreTrainedConfig
 from dph.errors import DphError, ModelError
 from dph.model.hub import is_on_hub, model_directory
 from dph.model.loading import load_config, load_tokenizer, require_usable
-from dph.model.prompts import stop_token_ids
-from dph.model.sampler.base import common_length
+from dph.model.prompts import common_length, stop_token_ids
 from dph.recipe import ModelSettings, Recipe
 from dph.recipe.engines import ENGINES
 from dph.recipe.tables import BITSANDBYTES, LIGER, PEFT, TORCHAO
@@ -135,8 +134,7 @@ def check_prompts(
             f"model.path: the tokenizer has {len(tokenizer)} tokens, but the model only "
             f"{vocabulary} embeddings: they do not match"
         )
-    stop = recipe.sampling.stop
-    findings.value("sampling.stop", lambda: stop_token_ids(tokenizer, stop=stop))
+    findings.value("sampling.stop", lambda: stop_token_ids(tokenizer, stop=recipe.sampling.stop))
     if model.context is None:
         findings.unchecked.append(
             "the lengths of prompts: the config does not give the longest context"
@@ -175,8 +173,7 @@ def _too_long(prompts: RunPrompts, context: int | None, part: NamedProblems) -> 
         except DphError as error:
             raise type(error)(f"problem {problem.problem_id!r}: {error}") from error
     room = None if context is None else context - part.max_tokens
-    found = [each for each in zip(longest, lengths, strict=True) if room and each[1] > room]
-    if found:
+    if found := [each for each in zip(longest, lengths, strict=True) if room and each[1] > room]:
         problem, length = found[0]
         more = f" ({len(found)} such prompts)" if len(found) > 1 else ""
         yield (

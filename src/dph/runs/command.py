@@ -6,6 +6,7 @@ where the same command finds it again, even on another machine.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -17,10 +18,10 @@ from typing import Any
 import tomli_w
 
 from dph._base.files import make_directory, write_text
-from dph.errors import DataError, SettingsError
+from dph.errors import DataError, ModelError, SettingsError
 from dph.model.hub import problems_file, resolve_names
 from dph.model.loading import load_tokenizer
-from dph.model.prompts import wants_chat
+from dph.model.prompts import encode_prompt, wants_chat
 from dph.recipe import Recipe
 from dph.recipe.places import hub_file, place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.recipe import recipe_of
@@ -170,11 +171,13 @@ def _chosen(chosen: ChosenRecipe, asked: GivenSettings, directory: Path) -> Chos
     recipe = _resolved(chosen, directory)
     files, named = check_model(recipe, Findings()), read_data(recipe, Findings())
     count = len(chosen.files.get("train.jsonl") or next((n.problems for n in named), ()))
-    if files and wants_chat(load_tokenizer(files.directory), "auto"):
+    if files and wants_chat(tokenizer := load_tokenizer(files.directory), "auto"):
         chosen = _with(chosen, Choice("data.chat", True, "the model has a chat template"))
         if chosen.table["data"]["chat"] and asked.data["verifier"] in ("math", "math_qwen"):
             boxed = Choice("data.system_prompt", _BOXED, "the verifier reads boxes")
-            chosen = _with(chosen, boxed)
+            with suppress(ModelError):  # of a template without a system message
+                encode_prompt(tokenizer, "1", chat=True, system_prompt=_BOXED)
+                chosen = _with(chosen, boxed)
     chosen = _with(chosen, *_sizes(device, files.context if files else None, count))
     drawn = chosen.table.get("presample", {}).get("samples", 8)
     enough = -(-5 * drawn // 8)

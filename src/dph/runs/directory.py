@@ -92,8 +92,7 @@ class RunDirectory(EvaluationDirectory):
     def kept_steps(self) -> dict[int, Path]:
         """The files of those answers by step, the oldest first."""
         files = self.training_samples.glob("*.parquet")
-        matches = {file: re.fullmatch(r"step_(\d{6,})", file.stem) for file in files}
-        return dict(sorted((int(match[1]), file) for file, match in matches.items() if match))
+        return dict(sorted((int(m[1]), f) for f in files if (m := _NAME.fullmatch(f.stem))))
 
     @property
     def newest_checkpoint(self) -> Path | None:
@@ -141,8 +140,7 @@ def latest_checkpoint(directory: Path) -> Path | None:
 
 def checkpoints_in_order(directory: Path) -> list[Path]:
     """The checkpoints, those of fewer steps first."""
-    found = [path for path in directory.glob("step_*") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=step_of)
+    return sorted((p for p in directory.glob("step_*") if _NAME.fullmatch(p.name)), key=step_of)
 
 
 def checkpoint_of(directory: Path, step: int) -> Path:
@@ -228,7 +226,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     rows = []
     for number, line in enumerate(lines[:-1], 1):
         try:
-            rows.append(json.loads(line))
+            rows.append(json.loads(line, parse_constant=lambda _: None))  # NaN of other tools
             int(rows[-1]["step"])
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(

@@ -73,14 +73,13 @@ def _keep_tokens(
     """Write the ``tokens.parquet`` of the graded answers ``samples``."""
     recipe, tokenizer = job.recipe, job.prompts.tokenizer
     scorer = scorer_of(recipe, tokenizer, temperature=recipe.evaluate.temperature)
-    compare = partial(scorer.compared, weights, job.policies.initial())
     problems = sum(len(chosen.problems) for chosen in sets)
     with progress.task(f"tokens of {place.path.name}", problems, "problems") as advance:
         keep_token_details(
             place.tokens,
             sets,
             samples,
-            compare=compare,
+            compare=partial(scorer.compared, weights, job.policies.initial()),
             piece=lambda token: str(tokenizer.decode([token])),
             samples=recipe.evaluate.token_details,
             seed=seed,

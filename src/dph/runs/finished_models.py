@@ -71,10 +71,11 @@ def ends_of(run: Path, *, step: int | None = None) -> Ends:
     base = model_directory(resolve_names(recipe).recipe.model)
     start = base if step is None else checkpoint_of(newest.parent, step)
     if not start.is_dir():
+        if step is None:
+            raise CheckpointError(f"the initial policy of {run} is missing: {base}")
         steps = ", ".join(str(step_of(path)) for path in checkpoints_in_order(newest.parent))
         raise CheckpointError(f"{run} has no checkpoint of step {step}; it has those of {steps}")
-    final = RunDirectory(run).result(recipe.evaluate) or newest
-    return Ends(base=base, final=final, start=start)
+    return Ends(base=base, final=RunDirectory(run).result(recipe.evaluate) or newest, start=start)
 
 
 def require_free(out: Path) -> None:
@@ -149,6 +150,5 @@ def _is_for(place: Path, model: Path) -> bool:
     with suppress(DataError, KeyError, TypeError):
         if (place / MADE_FROM).is_file():
             return Path(read_json(place / MADE_FROM)["path"]) == model
-        evaluation = read_json(EvaluationDirectory(place).evaluation)
-        return Path(evaluation["model"]).resolve() == model
+        return Path(read_json(EvaluationDirectory(place).evaluation)["model"]).resolve() == model
     return False

@@ -317,37 +317,34 @@ def estimate(
     """
     recipe = recipe.on_device(cuda=cuda)
     model = recipe.model
-    width = _width(recipe)
-    trained, gradient = shape.parameters, float(width)
-    extra = 0.0
+    trained, gradient, extra = shape.parameters, float(_width(recipe)), 0.0
     if model.adapter is not None:
         trained, gradient = shape.adapter_parameters(model.adapter), 4.0
         extra = 4.0 * trained
     states = _STATES_8_BIT if gradient == 2 else 8.0
-    head = 0.0 if model.adapter is not None else shape.head * 4.0
     apart = activations(
         recipe, shape, load.apart, _head(recipe, shape, load.scored_apart, cuda=cuda)
     )
     shared = activations(recipe, shape, load.computed, _head(recipe, shape, load.scored, cuda=cuda))
-    never = recipe.train.shared_prompts == "never"
     weights = _weights(recipe, shape) * _models(recipe) + extra
     narrowed = 0.0 if model.adapter is not None else _narrowed(recipe, shape.matrices + shape.head)
     cache = load.cached * 2.0 * shape.layers * shape.keys * _products(recipe)
     logits, drawn = _sampling(recipe, shape, load, cuda=cuda), 1.0
     if recipe.sampling.max_rows == "auto" and gpu:  # further rows wait
-        drawn = min(1.0, _OF_FREE * max(gpu - weights - trained * states, 0.0) / (cache + logits))
+        free = max(gpu - weights - trained * states - narrowed, 0.0)
+        drawn = min(1.0, _OF_FREE * free / (cache + logits))
     return MemoryEstimate(
         weights=weights,
         gradients=trained * gradient,
         optimizer=trained * states,
-        activations=apart if never else shared,
+        activations=apart if recipe.train.shared_prompts == "never" else shared,
         activations_apart=apart,
         step=_step(trained, shape, adapter=model.adapter is not None, states=states, cuda=cuda),
         cache=drawn * cache,
         logits=drawn * logits + narrowed,
         vllm=recipe.vllm.memory * gpu if recipe.sampling.engine == "vllm" else 0.0,
         several=load.several,
-        head=head,
+        head=0.0 if model.adapter is not None else shape.head * 4.0,
     )
 
 
@@ -432,8 +429,7 @@ def _head(recipe: Recipe, shape: ModelShape, scored: int, *, cuda: bool) -> floa
     # Weights, and the parts that are added to their gradient.
     blocks += _narrowed(recipe, words * shape.hidden)
     blocks += 4.0 * words * shape.hidden * (recipe.model.adapter is None)
-    objective = recipe.objective
-    kinds = {penalty.kind for penalty in objective.active_penalties.values()}
+    kinds = {penalty.kind for penalty in recipe.objective.active_penalties.values()}
     if kinds & _OVER_VOCABULARY:
         table = min(numbers, _STATISTIC if cuda else _STATISTIC_ON_CPU)
         return max(blocks, 4.0 * _TABLES * table)

@@ -108,8 +108,7 @@ class ShownProgress:
         """Remove tasks that are still open, of children that were killed."""
         with self._lock:
             for _, stack in self._tasks.values():
-                stopped = KeyboardInterrupt()
-                stack.__exit__(KeyboardInterrupt, stopped, None)
+                stack.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
             self._tasks.clear()
 
     def _show(self, child: str, event: dict[str, object]) -> None:

@@ -85,8 +85,7 @@ class Shots:
             if prompt.startswith(beginning):
                 return problem
             # A space before the answer is part of the answer's first token.
-            asked = beginning + f"{before}{prompt}{between}".rstrip(" ")
-            return replace(problem, prompt=asked)
+            return replace(problem, prompt=beginning + f"{before}{prompt}{between}".rstrip(" "))
         given = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else tuple(prompt)
         shown = tuple(
             {"role": role, "content": text}
@@ -257,9 +256,7 @@ def _require_no_tests(
                 f"self_consistency.allow_overlap: there is no set {name!r}; the sets are: {names}"
             )
     for name, problems in sets.items():
-        if name in settings.allow_overlap:
-            continue
-        if same := same_prompts(prompts, problems):
+        if name not in settings.allow_overlap and (same := same_prompts(prompts, problems)):
             raise DataError(
                 f"self_consistency: {len(same)} of {len(prompts)} prompts are also in the "
                 f"evaluation set {name!r}, for example {same[0].problem_id!r}: remove them, or "

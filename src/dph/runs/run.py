@@ -1,5 +1,6 @@
 """A whole run from Python, as ``dph run``."""
 
+import gc
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -7,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
+
+import torch
 
 from dph.errors import SettingsError
 from dph.model.hub import resolve_names
@@ -63,6 +66,8 @@ def run_stages(job: RunJob, progress: ProgressDisplay) -> RunResult:
         pin(recipe, job.directory)
         base = evaluate_stage(job, before, progress, model=job.initial)
     trained = engine.train(job, progress)
+    gc.collect()  # the optimizer is in a cycle with its schedule
+    torch.cuda.empty_cache()
     if trained.stopped or not job.sets:
         return RunResult(pool=pool, trained=trained)
     base = base or evaluate_stage(job, before, progress, model=job.initial)

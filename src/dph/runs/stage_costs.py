@@ -75,11 +75,13 @@ def note_seconds(place: Path, seconds: float) -> None:
 
 @contextmanager
 def timed(place: Path) -> Iterator[None]:
-    """Add the duration of a block that makes or completes a pool, unless the block fails."""
-    exists, started = is_made(place), time.perf_counter()
-    before = noted_seconds(place) if exists else None
-    yield
-    note_seconds(place, (before or 0.0) + time.perf_counter() - started)
+    """Add the duration of a block that makes or completes a pool, also of one that is killed."""
+    begun = is_made(place) or place.with_name(f"{place.name}.partial").exists()
+    before, started = (noted_seconds(place) or 0.0) if begun else 0.0, time.perf_counter()
+    try:
+        yield
+    finally:
+        note_seconds(place, before + time.perf_counter() - started)
 
 
 def noted_seconds(place: Path) -> float | None:
@@ -104,17 +106,14 @@ def _pool(place: Path, recipe: Recipe) -> Iterator[StageCost]:
 
 
 def _training(run: RunDirectory) -> Iterator[StageCost]:
-    rows = read_metrics(run.metrics)
-    if not rows:
-        return
-    with_tokens = [row for row in rows if row.get("tokens") is not None]
-    means = [row.get("completion_tokens") for row in with_tokens]
-    yield StageCost(
-        stage="training",
-        answers=_sum(
-            round(row["tokens"] / mean) if mean else 0
-            for row, mean in zip(with_tokens, means, strict=True)
-        ),
-        tokens=_sum(int(row["tokens"]) for row in with_tokens),
-        seconds=_sum(float(row["seconds"]) for row in rows if row.get("seconds") is not None),
-    )
+    if rows := read_metrics(run.metrics):
+        with_tokens = [row for row in rows if row.get("tokens") is not None]
+        yield StageCost(
+            stage="training",
+            answers=_sum(
+                round(row["tokens"] / mean) if (mean := row.get("completion_tokens")) else 0
+                for row in with_tokens
+            ),
+            tokens=_sum(int(row["tokens"]) for row in with_tokens),
+            seconds=_sum(float(row["seconds"]) for row in rows if row.get("seconds") is not None),
+        )

@@ -178,6 +178,5 @@ def _changes_the_result(key: str) -> bool:
     setting = f"{section}.{rest.partition('.')[0]}"
     named = section == "self_consistency" and not key.endswith(".file")
     acts = section == "environment" and setting != "environment.processes"
-    return (
-        key == "seed" or named or acts or (section in _SECTIONS and setting not in _WITHOUT_RESULT)
-    )
+    counts = section in _SECTIONS and setting not in _WITHOUT_RESULT
+    return key == "seed" or named or acts or counts

@@ -192,19 +192,17 @@ def _ended(trained: Trained, settings: EvaluationSettings) -> Trained:
 def _train(job: RunJob, progress: ProgressDisplay) -> Trained:
     """Train from the newest checkpoint, or from the initial policy if there is none."""
     recipe, checkpoint = job.recipe, job.resumed.checkpoint
-    begins = checkpoint is None
     trains = recipe.objective.reads_reference(recipe.data.modules)
     compares = bool(recipe.evaluate.every and recipe.evaluate.during.compared)
     policy = job.policies.trained(checkpoint, seed=recipe.seed, with_initial=trains or compares)
     initial = job.policies.initial().requires_grad_(False) if trains or compares else None
     draw = graded_sampler(job, policy)
     source = pool_source(job, job.policies.initial() if has_adapter(policy) else policy)
-    problems, stored = _read_pools(job, source, initial=begins)
+    problems, stored = _read_pools(job, source, initial=checkpoint is None)
     with ExitStack() as stack:
         measuring = None
         if recipe.evaluate.every:
-            compared = initial if compares else None
-            measuring = _evaluations(job, draw, policy, compared, stack)
+            measuring = _evaluations(job, draw, policy, initial if compares else None, stack)
         task = progress.task(f"training {recipe.method}", recipe.train.steps, "steps")
         advance = stack.enter_context(task)
 

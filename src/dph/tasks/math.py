@@ -35,6 +35,8 @@ _ALONE = re.compile(r"-?[\d.,/]+")
 # Words for no gold in NuminaMath-1.5.
 _NO_GOLD = re.compile(r"proofs?|not[ _]?found|n/?a|nan", re.IGNORECASE)
 _LIST_OF_TEXTS = re.compile(r"""\[\s*["'].*["']\s*\]""", re.DOTALL)
+_LITERAL = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*,?""", re.DOTALL)
+_WITH_THOUSANDS = re.compile(r"[^\d,([{]*\d{1,3}(?:,\d{3})+(?:\.\d+)?[^\d,]*")
 _NAMED_BOX = re.compile(r"([A-Za-z])(?:_\{?\w\}?)?\s*=\s*(?=\\boxed)")
 _DAPO_PROMPT = re.compile(
     r"Solve the following math problem step by step\. The last line of your response should be"
@@ -97,7 +99,7 @@ def load_math(
 ) -> ProblemsOfFile:
     r"""The problems of any file of rows (dph._base.files.rows) with problems and answers.
 
-    The gold is an answer's text, the values of a list, the number after ``####`` (GSM8K), or else
+    The gold is an answer's text, the values of a list, what follows ``####`` (GSM8K), or else
     the last group of boxes of the solution: all of ``\boxed{3}`` and ``\boxed{5}``, but not a box
     of an earlier step. Ids are ``<name>-<number>``, by the row's ``problem_id`` or ``id``, or its
     position from 0. Every other field but solutions goes along.
@@ -189,11 +191,13 @@ def _gold_of(value: Any, *, marked: bool = False) -> str:
     text = "" if value is None else str(value).strip()
     if isinstance(value, str) and _LIST_OF_TEXTS.fullmatch(text):
         with contextlib.suppress(ValueError, SyntaxError):
-            value = ast.literal_eval(text)
+            # numpy prints no commas, without which Python reads several literals as one.
+            value = ast.literal_eval(_LITERAL.sub(r"\1,", text))
     if isinstance(value, list):
         return ", ".join(filter(None, map(_gold_of, value)))
     if "####" in text:
-        return text.rpartition("####")[2].strip().replace(",", "")
+        text = text.rpartition("####")[2].strip()
+        return text.replace(",", "") if _WITH_THOUSANDS.fullmatch(text) else text
     names = set(_NAMED_BOX.findall(text))
     if boxes := last_boxes(_NAMED_BOX.sub("", text) if len(names) == 1 else text):
         return ", ".join(boxes)

@@ -15,6 +15,7 @@ from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
 from dph.tasks.problems import distinct, parse_problem, problem_line, stream_problems
+from dph.tasks.verifiers.function import VERL_ROW
 
 # verl reads the columns ``data_source``, ``prompt`` (chat messages), ``reward_model`` (``style``
 # and ``ground_truth``) and ``extra_info``. The rest of a problem is in ``extra_info`` as JSON
@@ -23,9 +24,6 @@ from dph.tasks.problems import distinct, parse_problem, problem_line, stream_pro
 
 GROUND_TRUTH_FIELDS = ("answer", "gold_sql")
 """Fields that may hold the gold answer: those that the verifiers of math and SQL read."""
-
-KEPT = "verl_row"
-"""The answer's field with what a row had besides the prompt and the ground truth."""
 
 _TEXT_PROMPT = "text_prompt"
 
@@ -90,11 +88,11 @@ def problem_of_row(
     if isinstance(extra.get("answer_json"), str):
         return _own(row, extra, place)
     reward_model = _mapping(row, "reward_model", place)
-    if reward_model.get("ground_truth") is None:
+    if (gold := reward_model.get("ground_truth")) is None:
         raise DataError(f"{place}: there is no reward_model.ground_truth")
     rest: dict[str, Any] = {name: value for name, value in row.items() if name != "prompt"}
     rest["reward_model"] = {n: v for n, v in reward_model.items() if n != "ground_truth"}
-    fields = {"prompt": row.get("prompt"), ground_truth: reward_model["ground_truth"], KEPT: rest}
+    fields = {"prompt": row.get("prompt"), ground_truth: gold, VERL_ROW: rest}
     name = _problem_id(row, extra, place, position, number=number)
     return parse_problem({"problem_id": name, **fields}, place)
 
@@ -149,7 +147,7 @@ def _bare(value: Any) -> Any:
 
 def _kept(problem: Problem) -> dict[str, Any]:
     """Other fields of the problem's own row, if it came from one."""
-    kept = problem.answer.get(KEPT)
+    kept = problem.answer.get(VERL_ROW)
     if not isinstance(kept, Mapping) or not isinstance(kept.get("data_source"), str):
         return {}
     parts = [kept.get(name) for name in ("reward_model", "extra_info")]
@@ -248,7 +246,7 @@ def verl_to_problems(
 
     ``problem_of_row`` says what becomes of a row and what ``ground_truth`` and ``number`` mean.
     """
-    if ground_truth in ("problem_id", "prompt", KEPT):
+    if ground_truth in ("problem_id", "prompt", VERL_ROW):
         raise SettingsError(f"the ground truth cannot become the field {ground_truth!r}")
     _require_places(source, target, ".jsonl")
     problems = problems_of_verl(source, ground_truth=ground_truth, number=number)

@@ -24,17 +24,21 @@ from worker_fixtures import children_of, gone
 
 HANDLER = """
     import os, subprocess, sys, time
+    from environment_classes import _write_to_every_pipe
 
     def make(options):
         if options.get("fail"):
             raise RuntimeError(options["fail"])
         if options.get("die"):
             os._exit(3)
+        _write_to_every_pipe(options.get("write", "").encode())
         time.sleep(options.get("slow", 0))
         return handle
 
     def handle(request, stage):
         action, value = request
+        if action == "write":
+            _write_to_every_pipe(value.encode())
         if action == "sleep":
             stage("sleeping")
             time.sleep(value)
@@ -108,16 +112,21 @@ def test_closing_without_a_request_ends_a_started_worker_and_no_requests_start_n
     assert children_of(os.getpid()) == before
 
 
-@pytest.mark.parametrize("action", ["die", "kill"])
-def test_a_crash_costs_one_request_and_the_worker(make_pool, action):
+LINES = ["debug\n", "debug", "\n", "5\n", "{}\n", '["ok", 7, 0.0]\n', "[" * 20_000 + "\n"]
+CRASHES = [("die", 7, "the worker died: exit code 7"), ("kill", 7, "the worker died: SIGKILL")]
+CRASHES += [("write", line, "its process sent a malformed answer") for line in LINES]
+
+
+@pytest.mark.parametrize(("action", "value", "reason"), CRASHES)
+def test_a_crash_costs_one_request_and_the_worker(make_pool, action, value, reason):
     pool = make_pool()
-    requests = [("echo", 0), (action, 7), ("echo", 2), ("pid", 0)]
+    requests = [("echo", 0), (action, value), ("echo", 2), ("pid", 0)]
     replies = pool.run(requests)
     assert kinds(replies) == ["OK", "CRASHED", "OK", "OK"]
-    assert ("exit code 7" if action == "die" else "SIGKILL") in replies[1].reason
+    assert replies[1].reason == reason
     assert replies[2].value == 2
-    replies = pool.run([(action, 1), ("echo", "x" * 3_000_000), ("echo", 2)])  # more is being sent
-    assert kinds(replies) == ["CRASHED", "OK", "OK"]
+    more = [(action, value), ("echo", "x" * 3_000_000), ("echo", 2)]  # more is being sent
+    assert kinds(pool.run(more)) == ["CRASHED", "OK", "OK"]
 
 
 def test_a_worker_over_its_limit_is_killed_and_the_others_in_flight_are_answered(make_pool):
@@ -186,6 +195,7 @@ def test_prints_do_not_reach_the_protocol(make_pool, capfd):
     [
         ({"fail": "no licence"}, "RuntimeError: no licence"),
         ({"die": True}, "exit code 3"),
+        ({"write": "debug\n"}, "sent a malformed answer"),
         ({"slow": 60, "start_timeout": 0.3}, "not ready after 0.3 s"),
     ],
 )

@@ -41,6 +41,8 @@ def test_a_step_is_a_rollout_of_whole_problems():
     assert found["trainer.total_training_steps"] == "10"
     assert found["dph.rehearsal_per_step"] == "8"
     assert found["dph.objective"] == "/run/recipe.toml"
+    found = values(train_overrides(run_of(**{"train.warmup_steps": 7})))
+    assert found["actor_rollout_ref.actor.optim.lr_warmup_steps"] == "2"  # of 2 * 3
     with pytest.raises(SettingsError, match=r"is not divisible by train\.minibatches = 4"):
         train_overrides(run_of(**{"train.minibatches": 4}))
 

@@ -183,6 +183,7 @@ LINE = {
     "dph/reward": 0.25,
     "dph/correct": 0.25,
     "dph/zero_variance": 0.5,
+    "dph/unfinished": 0.125,
     "dph/outcome_correct": 0.25,
     "dph/outcome_wrong": 0.75,
     "dph/ungraded_answers": 1,
@@ -198,7 +199,7 @@ def test_verdicts_are_ours_and_the_rest_is_verls():
     assert (found["policy_loss"], found["grad_norm"], found["seconds"]) == (2.0, 2.0, 2.0)
     assert (found["divergence"], found["kl_penalty"]) == (0.125, 0.75)
     assert found["tokens"] == 2.0 * 6 * 4
-    assert found["outcome_wrong"] == 0.75
+    assert (found["outcome_wrong"], found["unfinished"]) == (0.75, 0.125)
     assert "ungraded_answers" not in found
     # What verl did not say is not a number.
     found = step_of_verl({"response_length/mean": 3.0}, make_recipe("verl"))
@@ -220,5 +221,5 @@ def test_several_anchors_stand_apart_as_in_our_own_log():
 def test_every_name_is_one_of_our_own_log():
     sources = Path(dph.runs.train.__file__).parent
     text = (sources / "tracking.py").read_text() + (sources / "loop.py").read_text()
-    names = (*SAME_IN_VERL, "reward", "correct", "zero_variance", "kl_penalty")
+    names = (*SAME_IN_VERL, "reward", "correct", "zero_variance", "unfinished", "kl_penalty")
     assert [name for name in names if f'"{name}"' not in text] == []

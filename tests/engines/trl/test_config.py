@@ -44,6 +44,7 @@ def test_checkpoints_inside_a_rollout_are_warned_of(tmp_path, caplog):
     assert "save_steps=10 is not a multiple of the 4 optimizer steps" in caplog.text
     caplog.clear()
     make(tmp_path, steps_per_generation=4, save_steps=12, save_strategy="steps")
+    make(tmp_path, steps_per_generation=4, save_steps=0.1, save_strategy="steps")  # of the run
     make(tmp_path, steps_per_generation=4, save_steps=10, save_strategy="no")
     assert "save_steps" not in caplog.text
 

@@ -137,8 +137,11 @@ def batch_of_rank(case, rank, ranks):
         ],
         cells,
     )
-    rows = [*policy, *(sample for samples in stores for sample in samples)]
-    tokens = [sum(getattr(r, "written", None) or [1] * len(r.completion_ids)) for r in rows]
+    columns = all_rows(policy, stores, with_reference=case["divergence"] == "definition")
+    if case.get("rejects"):  # verl leaves ``loss_mask`` whole
+        masks = columns["response_mask"]
+        columns["response_mask"] = [mask * (mask.cumsum(0) % 3 != 0) for mask in masks]
+    tokens = [int(mask.sum()) for mask in columns["response_mask"]]
     scales = row_scales(
         layout,
         tokens,
@@ -150,7 +153,6 @@ def batch_of_rank(case, rank, ranks):
         sources=[0] * len(policy)
         + [source for source, samples in enumerate(stores, start=1) for _ in samples],
     )
-    columns = all_rows(policy, stores, with_reference=case["divergence"] == "definition")
     share = len(layout.order) // ranks
     mine = layout.order[rank * share : (rank + 1) * share]
     fields = {
@@ -159,8 +161,7 @@ def batch_of_rank(case, rank, ranks):
         else jagged([rows[i] for i in mine])
         for name, rows in columns.items()
     }
-    values = (scales.weight, scales.policy_tokens, scales.policy_scale)
-    for name, column in zip(SCALES, values, strict=True):
+    for name, column in zip(SCALES, scales, strict=True):
         fields[name] = torch.tensor([column[i] for i in mine])
     data = TensorDict(fields, batch_size=len(mine))
     tu.assign_non_tensor(

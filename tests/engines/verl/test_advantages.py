@@ -27,7 +27,7 @@ ROWS = {
     "a_1_0": (0.0, WRONG, 1),
     "b_0_0": (1.0, RIGHT, 1),
     "b_1_0": (0.0, CRASHED, 3),
-    "b_2_0": (0.0, WRONG, 2),
+    "b_2_0": (0.0, Outcome.CUT_OFF, 2),
     "c_0_0": (1.0, RIGHT, 2),
     "c_1_0": (0.0, BAD, 1),
 }
@@ -75,17 +75,18 @@ class Base:
 
 
 class Trainer(trainer._Rehearsing, Base):
-    mode = "sync"
+    mode, parameter_sync_step = "sync", 1
 
     def __init__(self, objective, **algorithm):
         settings = ObjectiveSettings(**objective)
         values = {"adv_estimator": "grpo", "use_kl_in_reward": False, **algorithm}
-        self.config = OmegaConf.create({"algorithm": values})
+        asked = {"data": {"train_batch_size": 3}, "actor_rollout_ref": {"rollout": {"n": 3}}}
+        self.config = OmegaConf.create({"algorithm": values, **asked})
         self.dph = type("Group", (), {"objective": settings})
         self._objective = trainer.make_objective(settings)
 
 
-def test_the_trainer_writes_the_formulas_advantages_on_every_token(queue, batch):
+def test_the_trainer_writes_the_formulas_advantages_on_every_token(queue, batch, caplog):
     metrics = {}
     ours = Trainer({"advantage": {"kind": RELATIVE}})
     assert ours._compute_advantage(batch, metrics) is batch
@@ -105,11 +106,16 @@ def test_the_trainer_writes_the_formulas_advantages_on_every_token(queue, batch)
         "dph/reward": 3 / 7,  # the row that pads is no answer
         "dph/correct": 3 / 7,
         "dph/zero_variance": 0,
+        "dph/unfinished": 1 / 7,
+        "dph/missing_answers": 2,  # of 3 problems with 3 answers each
         "dph/outcome_correct": 3 / 7,
-        "dph/outcome_wrong": 2 / 7,
+        "dph/outcome_wrong": 1 / 7,
+        "dph/outcome_cut_off": 1 / 7,
         "dph/outcome_crashed": 1 / 7,
         "dph/outcome_bad_gold": 1 / 7,
     }
+    ours._compute_advantage(batch, metrics)
+    assert caplog.text.count("2 answers are missing in a step") == 1
 
 
 def test_an_advantage_may_read_the_log_probs_of_the_answers(queue, batch):

@@ -68,8 +68,9 @@ CASES = {
     for shape, changes in SHAPES.items()
 }
 for mode in MODES:
-    CASES[f"eta0-{mode}"] = {**BASE, "eta": 0.0, "aggregation": mode}
-    CASES[f"verl-{mode}"] = {**BASE, "divergence": "verl", "stored": 0, "aggregation": mode}
+    both = {**BASE, "aggregation": mode, "rejects": True}
+    CASES |= {f"eta0-{mode}": {**both, "eta": 0.0}}
+    CASES |= {f"verl-{mode}": {**both, "divergence": "verl", "stored": 0}}
 CASES |= {
     "minibatches": {**BASE, "minibatches": 2},
     "rows": {**BASE, "normalisation": "rows"},
@@ -177,6 +178,11 @@ def test_the_rows_normalisation_is_eta_times_stored_rows_by_policy_rows_up_to_a_
     require(found["rows"], loss, norm)
     separate, _ = by_hand("forward_kl", eta=ETA * STORED / POLICY)
     assert loss == pytest.approx(share * separate, rel=1e-6)
+
+
+def test_the_share_of_clipped_tokens_is_that_of_the_mini_batch(found):
+    shares = [found[f"forward_kl-{shape}"]["dph/clipped_high"] for shape in SHAPES]
+    assert all(share == pytest.approx(shares[0]) != [0] for share in shares)
 
 
 def test_the_largest_log_ratio_is_that_of_the_stored_answers(found):

@@ -14,7 +14,7 @@ from dph.engines.verl import rows as engine_rows
 from dph.engines.verl.mixing import MixingActors, open_stored, stored_digest
 from dph.engines.verl.rows import answer_rows
 from dph.engines.verl.settings import TrainSettings
-from dph.errors import PoolError
+from dph.errors import DataError, PoolError
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.rows import rehearsal_of_step
 from engines.verl import rows
@@ -151,7 +151,7 @@ def test_fixed_micro_batches_are_filled_with_rows_of_weight_0(queue, small_pool,
 def test_verls_padding_rows_weigh_nothing(queue, small_pool, batch):
     batch.tags[0] = {"seq_len": 9, "is_padding": True}
     actors, mixed = make(queue, small_pool, normalisation="rows")
-    mixed.update_actor(batch)
+    assert mixed.update_actor(batch)["metrics"]["dph/policy_rows"] == [POLICY - 1]
     ((_, data),) = actors.seen
     assert float(data[0]["dph_weight"]) == 0
     # The first mini-batch holds 3 policy rows that count and 3 stored ones, the other 4 and 3.
@@ -179,17 +179,20 @@ def test_the_distance_before_the_first_mini_batch_is_told_apart(queue, small_poo
     assert metrics["dph/policy_rows"] == [POLICY]
 
 
-def test_fields_that_policy_rows_have_beside_are_filled_for_stored_ones(queue, small_pool, batch):
+def test_fields_that_policy_rows_have_beside_are_filled_or_refused(queue, small_pool, batch):
     more = ["ref_log_prob", "rollout_is_weights"]
     for key in batch.keys:
         row = queue.rows["train", key]
-        row.update(dict.fromkeys(more, row["old_log_probs"].float()))
-    batch.fields += more
+        row.update(dict.fromkeys(more, row["old_log_probs"].float()), multi_modal_inputs={})
+    batch.fields += [*more, "multi_modal_inputs"]
     actors, mixed = make(queue, small_pool)
     mixed.update_actor(batch)
     row = next(r for r in actors.seen[0][1] if r["dph_stored"] == 1)
     assert torch.equal(row["ref_log_prob"], row["old_log_probs"])
     assert set(row["rollout_is_weights"].tolist()) == {1.0}
+    queue.rows["train", batch.keys[3]]["multi_modal_inputs"] = {"pixel_values": 1}
+    with pytest.raises(DataError, match="a prompt has images"):
+        mixed.update_actor(batch)
 
 
 def test_the_engines_log_probs_belong_to_the_answers_tokens_and_many_are_scored_in_parts(

@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from dph.engines.stages.verl_command import VerlRun, commands, presample_overrides, train_overrides
+from dph.engines.stages.verl_stage import SAME_IN_VERL
 from dph.engines.verl.settings import apply_terms, presample_settings, train_settings
 from dph.recipe import load_recipe, save_recipe
 from dph.runs.directory import read_metrics
@@ -84,7 +85,7 @@ def test_every_override_is_a_key_that_verl_has(tmp_path, composed):
     assert actor.optim.lr == 1e-4
     assert "hf_model" in actor.checkpoint.save_contents
     assert "hf_model" not in actor.checkpoint.load_contents
-    assert rollout.name == "vllm"
+    assert (rollout.name, rollout.dtype) == ("vllm", "float32")
     assert rollout.max_model_len is None
     assert config.trainer.total_training_steps == 2
     assert config.trainer.device == "cpu"
@@ -119,6 +120,7 @@ def require_whole_run(run, printed):
     lines = read_metrics(run / "metrics.jsonl")
     assert [line["step"] for line in lines] == [1, 2]
     for line in lines:
+        assert [name for name in SAME_IN_VERL if line[name] is None] == []
         assert line["grad_norm"] > 0
         assert 0 <= line["reward"] <= 1
         assert line["correct"] == line["outcome_correct"]

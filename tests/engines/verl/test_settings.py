@@ -134,11 +134,19 @@ def test_a_mode_without_rehearsal_and_the_old_trainers_are_refused(small_pool, k
         train(chosen)
 
 
-@pytest.mark.parametrize("engine", ["megatron", "veomni", "torchtitan"])
+ADAPTERS = ("lora_rank=8", "lora.rank=8", "lora_adapter_path=there")
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        *((f"model_engine={e}", f"got '{e}'") for e in ("megatron", "veomni", "torchtitan")),
+        *((f"actor_rollout_ref.model.{a}", f"{a}: pools and") for a in ADAPTERS),
+    ],
+)
 @pytest.mark.parametrize(("name", "command"), [("dph_train", train), ("dph_presample", presample)])
-def test_an_engine_of_verl_without_rehearsal_is_refused(
-    composed, small_pool, name, command, engine
+def test_an_engine_without_rehearsal_and_adapters_are_refused(
+    composed, small_pool, name, command, override, said
 ):
-    chosen = composed(name, f"dph.pool={small_pool}", f"model_engine={engine}")
-    with pytest.raises(SettingsError, match=f"must be one of fsdp, fsdp2, got '{engine}'"):
-        command(chosen)
+    with pytest.raises(SettingsError, match=said):
+        command(composed(name, f"dph.pool={small_pool}", override))

@@ -10,7 +10,7 @@ from own_terms import CONFIDENT, PLAIN, READING
 
 ACTOR = (
     *("clip_ratio_low", "clip_ratio_high", "use_kl_loss", "kl_loss_coef", "kl_loss_type"),
-    *("loss_agg_mode", "policy_loss.loss_mode"),
+    *("loss_agg_mode", "policy_loss.loss_mode", "clip_ratio_c"),
 )
 
 
@@ -32,7 +32,8 @@ def theirs(config):
     return tuple(OmegaConf.select(actor, name) for name in ACTOR)
 
 
-PLAINLY = (0.2, 0.2, False, 0.001, "low_var_kl", "token-mean", "vanilla")
+PLAINLY = (0.2, 0.2, False, 0.001, "low_var_kl", "token-mean", "vanilla", 3.0)
+OFF = {7: 1e9}  # verl's dual clip, which our surrogates do not have
 
 
 @pytest.mark.parametrize(
@@ -40,17 +41,18 @@ PLAINLY = (0.2, 0.2, False, 0.001, "low_var_kl", "token-mean", "vanilla")
     [
         ((), {}),
         (("dph.eta=0.3", "dph.divergence=jensen_shannon"), {}),
-        (("dph.clip_high=0.28",), {1: 0.28}),
-        (("+dph.objective.surrogate.clip_low=0.1",), {0: 0.1}),
+        (("dph.clip_high=0.28",), {1: 0.28, **OFF}),
+        (("dph.clip_low=0.2", "actor_rollout_ref.actor.clip_ratio_c=3.0"), {}),
+        (("+dph.objective.surrogate.clip_low=0.1",), {0: 0.1, **OFF}),
         (("dph.kl_coefficient=0.02",), {2: True, 3: 0.02}),
         (("dph.kl_coefficient=0.02", "dph.kl_estimator=k2"), {2: True, 3: 0.02, 4: "k2"}),
         (("dph.reduction=sequence_mean",), {5: "seq-mean-token-mean"}),
-        ((f"+dph.objective.surrogate.kind={PLAIN}",), {6: OWN_SURROGATE}),
-        (("dph.method=rkl", "dph.kl_estimator=k3"), {1: 0.28, 2: True, 3: 0.01}),
-        (("dph.method=rkl",), {1: 0.28, 2: True, 3: 0.0}),  # added to verl's loss
+        ((f"+dph.objective.surrogate.kind={PLAIN}",), {6: OWN_SURROGATE, **OFF}),
+        (("dph.method=rkl", "dph.kl_estimator=k3"), {1: 0.28, 2: True, 3: 0.01, **OFF}),
+        (("dph.method=rkl",), {1: 0.28, 2: True, 3: 0.0, **OFF}),  # added to verl's loss
         (("dph.divergence=jensen_shannon", "dph.js_definition=true"), {2: True, 3: 0.0}),
         (("actor_rollout_ref.actor.use_kl_loss=true",), {2: True}),
-        (("dph.clip_high=0.3", "actor_rollout_ref.actor.clip_ratio_high=0.3"), {1: 0.3}),
+        (("dph.clip_high=0.3", "actor_rollout_ref.actor.clip_ratio_high=0.3"), {1: 0.3, **OFF}),
     ],
 )
 def test_a_named_term_sets_what_verl_calls_it_and_the_rest_stays(applied, overrides, changes):
@@ -96,6 +98,7 @@ WIDE = "OWN.penalties.wide.kind=entropy OWN.penalties.wide.weight=0.1"
         ("dph.method=rkl ACTOR.use_kl_loss=true", "kl_loss_coef=0.001 and dph.* sets it to 0.0"),
         ("dph.advantage_scale=std algorithm.adv_estimator=rloo", "=rloo differs from"),
         ("dph.clip_low=0.1 ACTOR.policy_loss.loss_mode=gspo", "loss_mode=gspo .* it to vanilla"),
+        ("distillation.enabled=true", "distillation.enabled=true and dph.objective"),
         ("OWN.overlong_filter=true", "overlong_filter: verl counts .*TRL"),
         (
             f"OWN.surrogate.kind={READING}",

@@ -40,7 +40,7 @@ def config(tmp_path):
             "actor_rollout_ref": {
                 "model": {"path": str(tmp_path / "model")},
                 "actor": {**actor, "use_kl_loss": False, "kl_loss_coef": 0.001},
-                "rollout": {"temperature": TEMPERATURE, "prompt_length": 8},
+                "rollout": {"temperature": TEMPERATURE, "prompt_length": 8, "response_length": 8},
             },
         }
     )
@@ -65,8 +65,7 @@ class Trainer(module._Rehearsing, Base):
 
 
 class Actors:
-    def __init__(self):
-        self.loss = None
+    loss = None
 
     def set_loss_fn(self, loss):
         self.loss = loss

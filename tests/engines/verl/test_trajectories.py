@@ -22,7 +22,7 @@ from dph.tasks.problems import save_problems
 from dph.tasks.verl import verl_row
 from engines.verl.session import dph_run
 from engines.verl.test_run_recipe import verl_table
-from environment_classes import IncrementTo
+from environment_classes import IncrementTo, RaisesInReset
 from scripted_policy import END, by_steps_of, byte_tokenizer, make_draw
 
 TESTS = Path(__file__).parents[2]
@@ -70,7 +70,9 @@ class ScriptedServer:
         self.seeds.append(sampling_params["seed"])
         text = by_steps_of(1)(self.tokenizer.decode(prompt_ids), self.member) + END
         ids = self.tokenizer.encode(text)[: sampling_params["max_tokens"]]
-        return SimpleNamespace(token_ids=ids, log_probs=[-1.0] * len(ids), extra_fields={})
+        # As verl's client: the weights of this turn, here new ones before every turn.
+        said = dict.fromkeys(("min_global_steps", "max_global_steps"), 4 + len(self.seeds))
+        return SimpleNamespace(token_ids=ids, log_probs=[-1.0] * len(ids), extra_fields=said)
 
 
 def looped(composed, tokenizer, environment, problem, member, monkeypatch, *, turn=200, room=1000):
@@ -84,7 +86,7 @@ def looped(composed, tokenizer, environment, problem, member, monkeypatch, *, tu
     loop.server_manager = ScriptedServer(tokenizer, member)
     loop.rollout_config = SimpleNamespace(prompt_length=2000, response_length=room)
     row = verl_row(problem, index=0, ground_truth="target")
-    fields = {**row, "raw_prompt": row.pop("prompt"), "session_id": member}
+    fields = {**row, "raw_prompt": row.pop("prompt"), "session_id": member, "global_steps": 7}
     return loop, asyncio.run(loop.run({"temperature": 1.0}, **fields))
 
 
@@ -102,20 +104,28 @@ def test_the_loop_draws_the_trajectories_of_our_own_engine(composed, monkeypatch
             assert out.reward_score == graded.verdict.reward
             assert len(set(loop.server_manager.seeds)) == len(loop.server_manager.seeds)
             assert out.extra_fields["reward_extra_info"]["outcome"] == graded.verdict.outcome
+            assert out.extra_fields["min_global_steps"] == 5
+            assert out.extra_fields["max_global_steps"] == 4 + len(loop.server_manager.seeds)
     assert [graded.verdict.reward for graded in group] == [1.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize(
-    ("limits", "reason"), [({"turn": 5}, "max_tokens"), ({"room": 250}, "room")]
+    ("reason", "kind", "limits"),
+    [
+        ("max_tokens", IncrementTo, {"turn": 5}),
+        ("room", IncrementTo, {"room": 250}),
+        ("no column", RaisesInReset, {}),
+    ],
 )
-def test_what_is_cut_off_earns_nothing(composed, monkeypatch, limits, reason):
+def test_what_is_cut_off_or_cannot_begin_earns_nothing(composed, monkeypatch, reason, kind, limits):
     tokenizer = byte_tokenizer()
     problem = Problem(problem_id="to 3", prompt="Increment to 3.", answer={"target": 3})
-    with Environment(IncrementTo) as environment:
+    with Environment(kind) as environment:
         _, out = looped(composed, tokenizer, environment, problem, 0, monkeypatch, **limits)
     told = out.extra_fields["reward_extra_info"]
-    assert (told["outcome"], out.reward_score) == (Outcome.CUT_OFF, 0.0)
-    assert reason in told["reason"]
+    expected = (Outcome.CUT_OFF, 5) if limits else (Outcome.CRASHED, 6)  # before step 7
+    assert (told["outcome"], out.extra_fields["min_global_steps"]) == expected
+    assert (out.reward_score, reason in told["reason"]) == (0.0, True)
     assert len(out.response_ids) <= 250
 
 

@@ -62,14 +62,6 @@ def test_is_positive_and_pushes_towards_agreement(divergence):
 
 
 @every_generator
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_value_and_gradient_are_finite_up_to_80_nats(divergence, dtype):
-    values, gradient = value_and_gradient(divergence, list(range(-80, 81)), dtype)
-    assert torch.isfinite(values).all()
-    assert torch.isfinite(gradient).all()
-
-
-@every_generator
 @pytest.mark.parametrize("dtype", RETURNED, ids=str)
 def test_nan_comes_out_only_where_it_went_in(divergence, dtype):
     extremes = [-math.inf, -6e4, -1e3, -104.0, -88.8, 88.8, 104.0, 1e3, 6e4, math.inf]

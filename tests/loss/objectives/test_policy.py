@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -6,6 +7,7 @@ import torch
 from dph.errors import SettingsError
 from dph.loss.objectives import (
     ClippedSurrogate,
+    FlowBalance,
     UnclippedSurrogate,
     clipped_policy_loss,
     importance_ratio,
@@ -115,8 +117,10 @@ def test_no_log_ratio_gives_a_non_finite_loss_or_gradient(log_ratio, advantage):
     ],
 )
 def test_a_bad_clip_bound_is_refused(bounds, message):
-    with pytest.raises(SettingsError, match=message):
-        clipped_policy_loss(torch.zeros(1, 1), torch.zeros(1, 1), torch.zeros(1), **bounds)
+    loss = partial(clipped_policy_loss, torch.zeros(1, 1), torch.zeros(1, 1), torch.zeros(1))
+    for made in (loss, ClippedSurrogate, FlowBalance):
+        with pytest.raises(SettingsError, match=message):
+            made(**bounds)
 
 
 def test_the_unclipped_loss_is_minus_ratio_times_advantage_everywhere():

@@ -221,10 +221,8 @@ def test_statistics_are_those_of_each_row_alone(
     length = sum(len(c) for c, entropy in zip(completions, chosen, strict=True) if not entropy)
     wanted = of_vocabulary(chosen, length)
     entropies, others, start = [], [], 0
-    for prompt, completion, entropy in zip(prompts, completions, chosen, strict=True):
-        logits = model(input_ids=torch.tensor([[*prompt, *completion]])).logits[0]
-        here = slice(len(prompt) - 1, len(prompt) + len(completion) - 1)
-        table = (logits[here] / temperature).log_softmax(-1)
+    tables = naive_tables(model, prompts, completions, temperature)
+    for (table, completion), entropy in zip(tables, chosen, strict=True):
         if entropy:
             entropies.append(wanted[0].of(table, None))
         else:

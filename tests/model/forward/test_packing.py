@@ -93,10 +93,6 @@ def test_there_is_a_depth_that_no_tree_passes():
     assert [path[-1].end for path in paths(forest, 99)] == list(range(1, 100))
 
 
-def test_the_last_token_predicts_nothing():
-    assert fed([[1, 2], [3]], [[4, 5], []]) == [[1, 2, 4], [3]]
-
-
 @given(st.lists(st.integers(0, 40), max_size=40), st.integers(1, 200))
 def test_rows_come_once_longest_first_in_batches_as_large_as_the_budget_allows(lengths, budget):
     batches = microbatches(lengths, token_budget=budget)

@@ -86,17 +86,13 @@ def test_a_frozen_head_and_no_tokens_are_fine():
 
 def test_a_first_block_of_words_that_the_bias_rules_out_is_no_problem(monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 8)
-    head = nn.Linear(4, 40)
+    hidden, head, _, weights = problem(3, 4, 40, bias=True)
     head.bias.data[:20] = -torch.inf
     targets = torch.tensor([20, 30, 39])
-    hidden = torch.randn(3, 4, requires_grad=True)
-    again = hidden.detach().clone().requires_grad_()
-    found = selected_logprobs(hidden, head, targets, 1.0)
-    expected = torch.log_softmax(head(again), dim=-1).gather(1, targets[:, None])[:, 0]
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
-    found.sum().backward()
-    expected.sum().backward()
-    torch.testing.assert_close(hidden.grad, again.grad, rtol=1e-5, atol=1e-6)
+    found, expected = (f(hidden, head, targets, 1.0) for f in (selected_logprobs, plain))
+    torch.testing.assert_close(found, expected)
+    ours, theirs = (gradients(values, weights, hidden, head) for values in (found, expected))
+    torch.testing.assert_close(ours, theirs)
 
 
 def test_no_tensor_of_tokens_times_vocabulary_is_made():

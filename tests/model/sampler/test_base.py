@@ -1,7 +1,8 @@
 import pytest
 
 from dph.errors import SettingsError
-from dph.model.sampler.base import LEAST_SHARED, SamplingParameters, common_length, families
+from dph.model.prompts import common_length
+from dph.model.sampler.base import LEAST_SHARED, SamplingParameters, families
 
 
 def test_parameters_out_of_range_are_refused():

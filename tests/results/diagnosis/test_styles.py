@@ -35,6 +35,10 @@ def test_answers_are_counted_by_problem_and_style_and_those_without_one_come_las
     np.testing.assert_array_equal(mine.correct, [[0, 1, 0, 1], [2, 0, 0, 0]])
     np.testing.assert_array_equal(theirs.answers, [[0, 0, 3, 0], [0, 0, 3, 0]])
     assert mine.samples == 3
+    other = run.take([3, 4, 5, 0, 1, 2])  # another tool has another order
+    again, _ = paired_style_counts(other, baseline, "dev", scores_of(RIGHT), samples=3)
+    np.testing.assert_array_equal(again.answers, mine.answers)
+    np.testing.assert_array_equal(again.correct, mine.correct)
 
 
 def test_only_the_first_samples_of_the_problems_asked_for_count():

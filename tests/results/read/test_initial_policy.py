@@ -31,23 +31,17 @@ def model(tmp_path):
     return tmp_path / "base_model"
 
 
-def test_a_base_in_the_run_comes_before_the_one_that_runs_share(tmp_path, model):
+@pytest.mark.parametrize("place", ["", "interpolated/0.5", "models/other", "evaluation_0.5"])
+def test_a_run_and_what_lies_in_it_have_its_own_base_before_the_one_that_runs_share(
+    tmp_path, model, place
+):
+    measured = evaluation(tmp_path / "grpo" / place)
     run = run_of(tmp_path / "grpo", model)
-    assert RunResults(run).initial.results is None
+    assert RunResults(measured).initial.results is None
     beside = evaluation(tmp_path / "base", model)
-    assert RunResults(run).initial.results.path == beside
+    assert RunResults(measured).initial.results.path == beside
     inside = evaluation(run / "base", model)
-    assert RunResults(run).initial.results.path == inside
-
-
-@pytest.mark.parametrize("place", ["interpolated/0.5", "models/other", "evaluation_0.5"])
-def test_what_lies_in_a_run_has_the_base_of_the_run(tmp_path, model, place):
-    run = run_of(tmp_path / "grpo", model)
-    between = evaluation(run / place)
-    beside = evaluation(tmp_path / "base", model)
-    assert RunResults(between).initial.results.path == beside
-    inside = evaluation(run / "base", model)
-    assert RunResults(between).initial.results.path == inside
+    assert RunResults(measured).initial.results.path == inside
 
 
 def test_a_model_that_was_measured_apart_has_the_base_next_to_it(tmp_path, model):

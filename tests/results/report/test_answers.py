@@ -61,7 +61,13 @@ def test_equal_answers_are_one_the_most_frequent_first_and_other_outcomes_stay_a
 
 def test_what_is_cut_is_told():
     limits = Limits(longest=2, most=1)
-    piece = next(packed_set([row(0, "abcd"), row(1, "x")], limits=limits).pieces())
+    rows = [row(0, "abcd") | {"reason": "why not"}, row(1, "x")]
+    of = packed_set(rows, limits=limits)
+    of.problems["p0"].answer.update({"tests": ["a", "b"], "n": 12})
+    piece = next(of.pieces())
+    assert piece["reasons"] == ["wh ... (5 more characters)"]
+    fields = {"gold": "x", "tests": '[" ... (8 more characters)', "n": 12}
+    assert piece["problems"][0]["fields"] == fields
     assert piece["texts"] == ["ab"]
     assert piece["lengths"] == {0: 4}
     assert piece["runs"]["r0"]["groups"] == [1, 1]

@@ -63,13 +63,7 @@ def test_sets_are_named_where_there_are_several_the_clearest_first_and_of_many_t
     assert verdict(*rows).endswith("and on 2 more sets.")
 
 
-def test_without_greedy_answers_the_mean_is_the_first_try():
+def test_without_greedy_answers_the_mean_is_the_first_try_and_no_width_does_no_harm():
     assert "mean@1 +5.0" in verdict(row("mean", 0.05, 0.04, 0.06))
-
-
-def test_a_baseline_has_nothing_to_be_compared_with():
     assert verdict(comparison_row("greedy", "base")) == "GRPO: nothing to compare with base."
-
-
-def test_an_interval_of_no_width_does_no_harm():
     assert "+10.0" in verdict(row("greedy", 0.1, 0.1, 0.1))

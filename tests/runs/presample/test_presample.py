@@ -1,6 +1,7 @@
 import pyarrow.parquet as pq
 import pytest
 
+from dph.errors import DataError
 from dph.records import Outcome
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.presample import partition, read_grades, ungradable_outcome
@@ -78,12 +79,17 @@ class Dying:
 
 
 @pytest.mark.parametrize("finished", [0, 2, 4])
-def test_an_interrupted_run_ends_with_the_identical_pool(pool_of, tmp_path, finished):
+def test_an_interrupted_run_ends_with_the_identical_pool(pool_of, tmp_path, monkeypatch, finished):
     pool_of(tmp_path / "whole" / "pool")
     with pytest.raises(Killed):
         pool_of(tmp_path / "killed" / "pool", change=lambda draw: Dying(draw, finished))
     left = [path.name for path in (tmp_path / "killed").glob("*")]
     assert left == (["pool.partial"] if finished else [])  # nothing before the first piece is done
+    if finished:
+        with monkeypatch.context() as patch:
+            patch.setattr("dph.runs.presample.presample.CHUNK", 6)
+            with pytest.raises(DataError, match=r"pool.partial belongs to another job"):
+                pool_of(tmp_path / "killed" / "pool")
     seen = []
     pool_of(tmp_path / "killed" / "pool", on_progress=seen.append)
     assert sum(seen) == 24 * 5

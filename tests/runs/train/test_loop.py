@@ -17,7 +17,7 @@ from dph.runs.directory import latest_checkpoint
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.presample import presample
 from dph.runs.train.checkpoints import Progress, RunCheckpoints
-from dph.runs.train.collect import collect
+from dph.runs.train.collect import NoSignalError, collect
 from dph.runs.train.policy_rows import require_reference
 from dph.runs.train.tracking import read_metrics
 from letter_task import GRADING, LetterVerifier
@@ -117,8 +117,7 @@ def test_reward_rises(start, tmp_path):
         ("flowrl", 1),
         *(
             pytest.param(method, step, marks=pytest.mark.slow)
-            for method in ("dapo", "dph_js", "ucpo", "pkpo")
-            for step in (1, 3)
+            for method, step in (("dapo", 1), ("dph_js", 3), ("ucpo", 3), ("pkpo", 1))
         ),
     ],
 )
@@ -318,10 +317,19 @@ def test_a_verifier_that_breaks_ends_the_run_with_the_finished_steps_saved(
         made[0].left -= 10**6 * (step == 3)
         return collect(*args, step=step, **rest)
 
+    def empty(*args, step, **rest):
+        if step == 3:
+            raise NoSignalError("none")
+        return collect(*args, step=step, **rest)
+
     with monkeypatch.context() as patch:
         patch.setattr("dph.runs.train.loop.collect", breaking)
         with pytest.raises(VerifierError, match="'ending' crashed on"):
             start(recipe, tmp_path / "run", change=breaks)
+        patch.setattr("dph.runs.train.loop.collect", empty)
+        with pytest.raises(NoSignalError):
+            start(recipe, tmp_path / "empty")
+    assert latest_checkpoint(tmp_path / "empty" / "checkpoints").name == "step_000002"
     assert latest_checkpoint(tmp_path / "run" / "checkpoints").name == "step_000002"
     assert [line["step"] for line in read_metrics(tmp_path / "run" / "metrics.jsonl")] == [1, 2]
     again = start(recipe, tmp_path / "run")

@@ -141,7 +141,7 @@ def test_every_group_and_sample_is_in_one_minibatch_and_shares_differ_by_at_most
     groups, samples, parts
 ):
     all_groups = [group_of(i) for i in range(groups)]
-    all_stored = [stored_answer(problem=str(i)) for i in range(samples)]
+    all_stored = [stored_answer(problem=str(i), prompt=(i,)) for i in range(samples)]
     batches = split_minibatches(all_groups, {"a": all_stored, "b": all_stored[:1]}, parts)
     assert len(batches) == min(parts, groups)
     for sizes in ([len(b.groups) for b in batches], [len(b.stored["a"]) for b in batches]):
@@ -152,3 +152,7 @@ def test_every_group_and_sample_is_in_one_minibatch_and_shares_differ_by_at_most
     for name, share in (("a", all_stored), ("b", all_stored[:1])):
         dealt = [s.problem_id for b in batches for s in b.stored[name]]
         assert sorted(dealt) == sorted(s.problem_id for s in share)
+    whole = split_minibatches(all_groups, {"a": [s for s in all_stored for _ in range(3)]}, parts)
+    assert [[s.problem_id for s in b.stored["a"]][::3] for b in whole] == [
+        [s.problem_id for s in b.stored["a"]] for b in batches
+    ]

@@ -207,6 +207,11 @@ def test_a_damaged_line_of_metrics_is_named(tmp_path, line):
         read_metrics(path)
 
 
+def test_what_was_not_finite_is_null_whoever_wrote_it(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "entropy": NaN, "loss": Infinity}\n')
+    assert read_metrics(tmp_path / "metrics.jsonl") == [{"step": 1, "entropy": None, "loss": None}]
+
+
 def test_peak_memory_counts_bytes_that_were_held_once():
     held = b"x" * 2**28
     most = peak_memory()["peak_memory"]

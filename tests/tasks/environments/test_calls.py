@@ -1,4 +1,5 @@
 import re
+import typing
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,7 @@ from environment_classes import (
     NoDocstring,
     NoTypes,
     OddType,
+    described,
 )
 
 
@@ -181,6 +183,13 @@ def test_the_schemas_are_those_of_transformers(kind):
     assert tools
     for tool in tools.values():
         assert tool_schema(tool) == get_json_schema(tool)
+
+
+@pytest.mark.parametrize("hint", [typing.List, typing.Dict, typing.Tuple])  # noqa: UP006
+def test_types_of_typing_without_their_parts_have_the_schemas_of_transformers(hint):
+    tool = described(lambda text: text)
+    tool.__annotations__ = {"text": hint | None, "return": dict[str, hint]}
+    assert tool_schema(tool) == get_json_schema(tool)
 
 
 def test_public_methods_are_tools_and_nothing_else_is():

@@ -276,9 +276,8 @@ def test_endless_calls_end_by_the_limits_and_too_many_in_a_turn_buy_no_turn():
         assert episode.verdict().reason == "cut off after 2 turns"
 
 
-@pytest.mark.parametrize("worth", [("SPLENDID", 1.0), ("CORRECT", 7.0), ("CORRECT", "much")])
-def test_a_reward_in_another_form_costs_the_trajectory(worth):
-    line = json.dumps(["ok", ["worth", *worth, ""], 0.0]) + "\n"
+def test_a_reward_that_a_class_writes_into_the_pipe_costs_the_trajectory():
+    line = json.dumps(["ok", ["worth", "CORRECT", 1.0, ""], 0.0]) + "\n"
     problem = Problem(problem_id="p", prompt="", answer={"line": line})
     with Environment(Forging) as environment, environment.begin(problem) as episode:
         episode.step("Done.")

@@ -315,6 +315,14 @@ def test_a_function_gets_the_arguments_of_its_trainer(function, signature, value
     assert RewardFunction(function)("two", PLAIN) == value
 
 
+def test_a_function_of_verl_gets_the_rest_of_its_row():
+    row = {"data_source": "gsm8k", "extra_info": {"index": 3}}
+    for own in ({}, {"data_source": "own"}, {"extra_info": {"index": 4}}):
+        answer = {"answer": "2", "verl_row": row, **own}
+        value = RewardFunction(verl)("two", Problem(problem_id="p", prompt="?", answer=answer))
+        assert value == ((row | own)["data_source"], "two", "2", (row | own)["extra_info"])
+
+
 def contents(completions, **_):
     return [messages[0]["content"] for messages in completions]
 

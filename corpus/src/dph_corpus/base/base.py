@@ -37,7 +37,7 @@ from dph_corpus.base.checkpointed import (
 from dph_corpus.base.recipes import BaseRecipe, LMRecipe, SFTRecipe, WarmupStableDecay
 from dph_corpus.base.tokens import Blocks, Curriculum, corpus_tokens, tokenizer_for
 
-VERSION = 1
+VERSION = 2
 """Counts up when the same recipe and data give other weights."""
 
 

@@ -109,7 +109,7 @@ def encode_row(
         turns = [{"role": "user", "content": prompt}, {"role": "assistant", "content": response}]
         return _conversation(turns, tokenizer, place)
     read = encode_prompt(tokenizer, prompt)
-    said = (*tokenizer.encode(response, add_special_tokens=False), tokenizer.eos_token_id)
+    said = (*_said(tokenizer, response, response), tokenizer.eos_token_id)
     return EncodedRow((*read, *said), (*[IGNORED] * len(read), *said))
 
 
@@ -147,11 +147,24 @@ def _conversation(
             )
         # Apart, as in RL: a prompt has the same tokens whatever is answered.
         read = tokenizer.encode(asked[len(before) :], add_special_tokens=False)
-        said = tokenizer.encode(whole[len(asked) :], add_special_tokens=False)
+        said = _said(tokenizer, whole[len(asked) :], turns[index]["content"])
         ids += [*read, *said]
         labels += [*[IGNORED] * len(read), *said]
         before = whole
     return EncodedRow(tuple(ids), tuple(labels))
+
+
+def _said(tokenizer: PreTrainedTokenizerBase, text: str, answer: str) -> list[int]:
+    """Ids of what the assistant says: special tokens that its ``answer`` spells out are text."""
+    tokens = tokenizer.added_tokens_decoder.values()
+    spelt = any(token.special and token.content in answer for token in tokens)
+    kept = answer if answer in text else answer.strip()  # by most templates
+    parts = text.partition(kept) if spelt else (text, "", "")
+    encoded = (
+        tokenizer.encode(part, add_special_tokens=False, split_special_tokens=part is parts[1])
+        for part in parts
+    )
+    return [token for ids in encoded for token in ids]
 
 
 def _text(
@@ -172,7 +185,7 @@ def _text(
     return str(text)
 
 
-VERSION = 1
+VERSION = 2
 """Counts up when the same recipe and rows give other weights."""
 
 

@@ -153,6 +153,8 @@ class Curriculum(Dataset[dict[str, torch.Tensor]]):
 Tokens = NDArray[np.uint32]
 _BATCH = 64
 """Documents that are encoded at a time."""
+_VERSION = 2
+"""Counts up when the same documents and tokenizer give other ids."""
 
 
 def corpus_tokens(
@@ -165,6 +167,8 @@ def corpus_tokens(
 ) -> list[Tokens]:
     """The documents' ids, shard by shard, each document followed by the end-of-sequence token.
 
+    Special tokens that a text spells out are encoded as text.
+
     Shards are taken in order until they have ``most`` tokens. A file names the shard and the
     tokenizer that it was made from, so a kill costs one shard and no file is taken for another.
     """
@@ -174,7 +178,7 @@ def corpus_tokens(
     for shard in corpus.shards:
         if sum(map(len, found)) >= most:
             break
-        key = digest([shard.sha256, made_with])[:32]
+        key = digest([_VERSION, shard.sha256, made_with])[:32]
         path = directory / f"{shard.name}.{key}.npy"
         if not path.is_file():
             ids = [*_encoded(corpus.path(shard), tokenizer)]
@@ -190,5 +194,6 @@ def corpus_tokens(
 def _encoded(shard: Path, tokenizer: PreTrainedTokenizerBase) -> Iterator[Tokens]:
     documents, end = read_documents(shard), tokenizer.eos_token_id
     while batch := list(islice(documents, _BATCH)):
-        encoded = tokenizer([document.text for document in batch])["input_ids"]
+        texts = [document.text for document in batch]
+        encoded = tokenizer(texts, split_special_tokens=True)["input_ids"]
         yield np.array([token for ids in encoded for token in (*ids, end)], dtype=np.uint32)

@@ -120,7 +120,7 @@ def ingest(
 
     Each document has its language, type and origin. Links and files that are binary, oversized
     (over 8 MB), undecodable or broken are counted by reason and listed in skipped.parquet. The last
-    line says how much was damaged; if that is more than was read, the exit code is 1.
+    line says how much was lost; if that is more than was read, the exit code is 1.
     """
     from dph.cli.grade import default_workers
     from dph_corpus.ingest.reading import column_choices

@@ -24,20 +24,13 @@ from dph_corpus.documents import position
 from dph_corpus.settings import Nearness
 from dph_corpus.shards import position_range
 from dph_corpus.sorting import RUN_BYTES, BatchWriter, SortedColumns, batches, merged_files
-from dph_corpus.tables import TableWriter
+from dph_corpus.tables import TableWriter, schema_of
 
 EXACT = "exact"
 """The reason for dropping a document with the same bytes as a better one."""
-_KEPT = pa.schema([("id", pa.string()), ("bands", pa.binary()), ("bytes", pa.int64())])
-_DROPPED = pa.schema(
-    [
-        *((name, pa.string()) for name in ("id", "reason")),
-        ("value", pa.float64()),
-        *((name, pa.int64()) for name in ("number", "kept")),
-        ("position", pa.uint64()),
-    ]
-)
-_BAND = pa.schema([("band", pa.uint64()), ("number", pa.int64())])
+_KEPT = schema_of("index_kept")
+_DROPPED = schema_of("index_dropped")
+_BAND = schema_of("index_band")
 _AT_ONCE, _AS_OBJECTS = 1 << 20, 1 << 10
 Numbers = NDArray[np.integer[Any]]
 

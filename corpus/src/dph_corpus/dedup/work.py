@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from dph_corpus.dedup.signatures import BAND_BYTES, band_digests, jaccard, shingle_set
@@ -16,15 +15,13 @@ from dph_corpus.settings import Nearness
 from dph_corpus.shard_work import ShardStep, TableStep, write_shard
 from dph_corpus.stage import DocumentOutcome, Drop
 from dph_corpus.steps import Care
-from dph_corpus.tables import read_documents, read_table
+from dph_corpus.tables import read_documents, read_table, schema_of
 
 # What is known of each document of a corpus while copies are looked for.
 
 PREFERENCE_BYTES = 16
 """Of a preference, before the id."""
-MARKS = pa.schema(
-    [*((name, pa.binary()) for name in ("preference", "digest", "bands")), ("bytes", pa.int64())]
-)
+MARKS = schema_of("marks")
 """The columns of a shard's marks, whose rows are in the order of ``preference``."""
 DIGEST_BYTES = 16
 """Of the SHA-256: two texts agree in them with a probability of 2**-128."""
@@ -96,15 +93,11 @@ def near_copies(
     return found
 
 
-MEMBERS = pa.schema(
-    [("group", pa.int64()), ("id", pa.string()), ("number", pa.int64()), ("bands", pa.binary())]
-)
+MEMBERS = schema_of("members")
 """Documents to be looked at more closely."""
-NEAR_COPIES = pa.schema([("number", pa.int64()), ("kept", pa.int64()), ("value", pa.float64())])
+NEAR_COPIES = schema_of("near_copies")
 """Near-copies among them: ``Copy``."""
-COPIES = pa.schema(
-    [(name, pa.string()) for name in ("id", "reason", "kept_id")] + [("value", pa.float64())]
-)
+COPIES = schema_of("copies")
 """Documents to be dropped, and for which one; ``value`` is a known Jaccard similarity."""
 
 _TOGETHER, _TOGETHER_BYTES = 64, 1_000_000

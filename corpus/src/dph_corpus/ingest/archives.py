@@ -1,7 +1,6 @@
 """Files of tar and zip archives. Nothing is unpacked to disk, so nothing is written outside."""
 
 import os
-import re
 import stat
 import subprocess
 import tarfile
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
-from dph.errors import DataError
+from dph.errors import DataError, SettingsError
 from dph_corpus.ingest.reading import (
     DAMAGE,
     LARGEST,
@@ -68,7 +67,7 @@ def repository_facts(path: Path) -> dict[str, Any]:
 
 
 def repository_files(path: Path, commit: str) -> Iterator[RawFile | Skip]:
-    """The files of ``commit``, in order; links, submodules and pointers of Git LFS are skips."""
+    """The files of ``commit``, in order; links and submodules are skips."""
     listed = _git(path, "ls-tree", "-r", "-z", "--full-tree", "-l", commit)
     with closing(_Objects(path)) as objects:
         for entry in listed.split(b"\0")[:-1]:
@@ -81,8 +80,6 @@ def repository_files(path: Path, commit: str) -> Iterator[RawFile | Skip]:
                 yield Skip("oversized", place, f"{size} bytes")
             elif (data := objects.read(name)) is None:
                 yield Skip("unreadable", place, f"the object {name} is missing")
-            elif data.startswith(b"version https://git-lfs.github.com/spec/"):
-                yield Skip("lfs_pointer", place)
             else:
                 yield RawFile(place, data)
 
@@ -130,7 +127,7 @@ def _git(path: Path, *arguments: str) -> bytes:
             _command(path, *arguments), capture_output=True, env=os.environ | _ENVIRONMENT
         )
     except FileNotFoundError as error:
-        raise DataError(f"{path} is a git repository, and git is not installed") from error
+        raise SettingsError(f"{path} is a git repository, and git is not installed") from error
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip() or f"code {done.returncode}"
         raise DataError(f"cannot read the git repository {path}: {reason}")
@@ -173,12 +170,12 @@ class _Header(tarfile.TarInfo):
         return info
 
 
-def archive_files(path: Path, name: str) -> Iterator[RawFile | Skip]:
+def archive_files(path: Path, top: str = "") -> Iterator[RawFile | Skip]:
     """The regular files of an archive, by its content a zip or a (packed) tar.
 
-    The folder ``name`` that all members of a source distribution lie in is left out of their
-    paths. Links, devices, paths that lead outside and files that are too large are skips; so is,
-    once, the rest of an archive that is broken or unpacks to too much.
+    The folder ``top`` is left out of their paths. Links, devices, paths that lead outside and files
+    that are too large are skips; so is, once, the rest of an archive that is broken or unpacks to
+    too much.
     """
     before = "the beginning"
     try:
@@ -188,7 +185,9 @@ def archive_files(path: Path, name: str) -> Iterator[RawFile | Skip]:
                 yield Skip("archive_too_large", f"after {before}", f"over {_MOST_MEMBERS} members")
                 return
             before = file.path
-            yield _without_top(file, _folded(name)) if isinstance(file, RawFile) else file
+            if isinstance(file, RawFile):
+                file = RawFile(file.path.removeprefix(f"{top}/"), file.data)
+            yield file
     except TooLargeError as error:
         yield Skip("archive_too_large", f"after {before}", str(error))
     except DAMAGE as error:
@@ -247,13 +246,3 @@ def _member_path(name: str) -> RawFile | Skip:
     if path is None:
         return Skip("unsafe_path", printable(name))
     return RawFile(printable(path), b"")
-
-
-def _without_top(file: RawFile, folded: str) -> RawFile:
-    top, slash, rest = file.path.partition("/")
-    return RawFile(rest, file.data) if slash and _folded(top) == folded else file
-
-
-def _folded(name: str) -> str:
-    """Names of a distribution are the same if they differ in case and in - _ . only (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dph.errors import SettingsError
-from dph_corpus.documents import DocType, Document, language_named, language_of_path
+from dph_corpus.documents import UNKNOWN, DocType, Document, language_named, language_of_path
+from dph_corpus.packaged import packaged
 
 # Packed files as streams of a bounded length: what unpacks to more than it should is cut off.
 
@@ -98,6 +99,8 @@ LEFT_OUT = (
     *("http_status", "not_html", "not_http", "no_url", "no_text"),
 )
 """Reasons for leaving an input out on purpose; all others say that it is damaged."""
+ID_TAKEN = "id_taken"
+"""Reason for dropping a document whose id another text has, unless it is a newer crawl."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,8 @@ def document_of(file: RawFile, facts: Mapping[str, Any], label: str) -> Document
         return Skip("oversized", file.path, f"{len(file.data)} bytes")
     if b"\0" in file.data:
         return Skip("binary", file.path)
+    if file.data.startswith(b"version https://git-lfs.github.com/spec/"):
+        return Skip("lfs_pointer", file.path)
     try:
         text = file.data.decode()
     except UnicodeDecodeError as error:
@@ -166,25 +171,11 @@ _LONGEST_LINE = 4 * LARGEST
 """Bytes; JSON may take several for a character."""
 _BATCH = 64
 
-_NAMES = {
-    "text": ("text", "content"),
-    "id": ("id",),
-    "path": ("path",),
-    "repo": ("repo",),
-    "stars": ("stars",),
-    "commit_time": ("commit_time",),
-    "licence": ("licence", "license"),
-    "url": ("url",),
-    "source": ("source",),
-    "language": ("program_lang", "language"),
-    "natural_language": ("natural_language", "lang"),
-    "doc_type": ("doc_type",),
-    "bytes": ("bytes",),
-    "filename": ("filename",),
-    "ext": ("ext",),
-}
+_NAMES = packaged("ingest/columns.toml", dict[str, tuple[str, ...]])
 """The columns that a field may come in, best first."""
 _NUMBERS = ("stars", "commit_time", "bytes")
+_SPOKEN = ("gn", "hy", "io", "nl")
+"""Languages of people that programming languages share their names with."""
 
 
 def column_choices(texts: Sequence[str]) -> dict[str, str]:
@@ -292,15 +283,22 @@ def row_document(
         return Skip("no_text", place, f"the row has {', '.join(map(repr, row))}"[:200])
     if wrong := _unfit(text):
         return Skip(wrong, place)
-    parts = [fields.pop(name, "") for name in ("filename", "ext")]
-    named = ".".join(filter(None, parts)) or fields.get("id", "")
-    path = fields.setdefault("path", named)
-    language = language_named(fields["language"]) if fields.get("language") else None
-    language = language or language_of_path(path)
+    name, ext, given = (fields.pop(each, "") for each in ("filename", "ext", "id"))
+    path = fields.setdefault("path", ".".join(filter(None, (name, ext))) if name else given)
+    spoken = fields.get("natural_language", "")
+    if spoken not in _SPOKEN and language_named(spoken).doc_type is not DocType.UNKNOWN:
+        fields.setdefault("language", fields.pop("natural_language"))
+    spelt = fields.get("language")
+    language = language_named(spelt) if spelt else language_of_path(path)
+    if language is UNKNOWN:
+        language = language_of_path(f".{ext}")
     fields["language"] = language.name
     fields.setdefault("doc_type", language.doc_type)
-    name = path or hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Document.of(text, **{"id": f"{label}/{name}", "source": label} | fields)
+    if not given:
+        repo = fields.get("repo", "") if fields.get("repo") != facts.get("repo") else ""
+        path = path or hashlib.sha256(text.encode()).hexdigest()[:16]
+        given = "/".join(filter(None, (label, repo, path)))
+    return Document.of(text, **{"source": label} | fields, id=given)
 
 
 def _fields(row: Mapping[str, Any], columns: Mapping[str, str]) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 from dph._base.files import read_json, write_json
 from dph.errors import DataError, SettingsError, StageError
 from dph_corpus import remote
-from dph_corpus.ingest.reading import LEFT_OUT
+from dph_corpus.ingest.reading import ID_TAKEN, LEFT_OUT
 from dph_corpus.ingest.sources import Unit, plan
 from dph_corpus.ingest.spill import SKIPPED, SKIPPED_FILE, GatherShard, MergeSpills, ReadUnit
 from dph_corpus.running import BOARDS, run_steps
@@ -34,7 +34,7 @@ from dph_corpus.tables import read_table
 
 logger = logging.getLogger(__name__)
 
-VERSION = 2
+VERSION = 3
 """Counts up when the same inputs give other documents."""
 _LARGEST_SHARD = 2_000_000_000
 """Bytes of text; a worker holds the documents of a shard while it sorts them."""
@@ -184,16 +184,16 @@ def _cutting(runs: Sequence[Sequence[_Piece]], out: Path, shards: int) -> list[G
 
 
 def loss_of(corpus: Corpus) -> tuple[str, bool]:
-    """A line on inputs that a stage could not read and documents that cost it a worker, or ''.
+    """A line on inputs that were not read, ids that were taken and documents that cost a worker.
 
-    It comes with whether they are more than what was kept. Where nothing was kept, all that was
-    left out counts.
+    It is '' without any, and comes with whether they are more than what was read. Where nothing
+    was read, all that was left out counts.
     """
-    flow = corpus.manifest.flow
-    dropped = {name: flow.reasons[name] for name in GIVEN_UP.values() if name in flow.reasons}
+    flow, names = corpus.manifest.flow, (*GIVEN_UP.values(), ID_TAKEN)
+    dropped = {name: flow.reasons[name] for name in names if name in flow.reasons}
     lost = Counter({name: each.documents for name, each in dropped.items()})
-    kept = flow.total().documents - lost.total()
-    lost.update({name: n for name, n in flow.skipped.items() if not kept or name not in LEFT_OUT})
+    kept, read = flow.total().kept_documents, flow.total().documents - lost.total()
+    lost.update({name: n for name, n in flow.skipped.items() if not read or name not in LEFT_OUT})
     if not lost:
         return "", False
     file = corpus.directory / ("dropped" if dropped else SKIPPED_FILE)
@@ -203,7 +203,8 @@ def loss_of(corpus: Corpus) -> tuple[str, bool]:
         first = ": ".join(filter(None, (row["source"], row["path"], row["note"])))
     counts = ", ".join(f"{name} {count}" for name, count in sorted(lost.items()))
     line = f"{corpus.manifest.stage}: lost {lost.total()}, kept {kept}: {counts}; first {first}"
-    return f"{line}; all are in {remote.shown(file)}", lost.total() > kept
+    more = f" and {SKIPPED_FILE}" if dropped and len(lost) > len(dropped) else ""
+    return f"{line}; all are in {remote.shown(file)}{more}", lost.total() > read
 
 
 # Input of a stage: the directory of an earlier stage, or a file of documents.

@@ -4,6 +4,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -252,8 +253,11 @@ def _units(
             columns=columns,
         )
 
+    version = ""
     if kind is SourceKind.GIT:
-        yield unit(newest_commit(path)[0])
+        with suppress(DataError):  # reading it says that it is damaged
+            version = newest_commit(path)[0]
+        yield unit(version)
     elif kind is SourceKind.DIRECTORY:
         for group in _groups(list_files(path, without=out)):
             yield unit(digest(group), [name for name, _, _ in group])

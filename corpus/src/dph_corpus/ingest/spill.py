@@ -1,5 +1,6 @@
 """The files that a worker reads of a unit, sorted and kept until the shards are cut."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
@@ -15,18 +16,19 @@ import pyarrow.parquet as pq
 
 from dph._base.files import atomic_path, make_directory, sha256
 from dph._base.files.rows import open_parquet
+from dph.errors import DataError
 from dph_corpus.documents import FIELDS, DocType, Document, position
 from dph_corpus.ingest.archives import archive_files, repository_facts, repository_files
 from dph_corpus.ingest.hub_rows import hub_documents
 from dph_corpus.ingest.pages import page_documents
-from dph_corpus.ingest.reading import RawFile, Skip, document_of, row_documents
+from dph_corpus.ingest.reading import ID_TAKEN, RawFile, Skip, document_of, printable, row_documents
 from dph_corpus.ingest.sources import SourceKind, Unit, directory_files
 from dph_corpus.shard_work import ShardStep, write_shard
 from dph_corpus.shards import Flow
 from dph_corpus.sorting import batches, merged
 from dph_corpus.stage import DocumentOutcome, Drop
 from dph_corpus.steps import Care, Step
-from dph_corpus.tables import DOCUMENTS, TableWriter
+from dph_corpus.tables import DOCUMENTS, TableWriter, schema_of
 
 # What a source distribution says of itself: its licence, where it lives, when it was made.
 
@@ -34,12 +36,26 @@ _LONGEST_LICENCE = 60
 """Characters; some put the whole text where its name belongs."""
 
 
-def distribution_facts(path: Path, name: str) -> dict[str, Any]:
-    """Licence and URL by the ``PKG-INFO`` of a source distribution; {} where there is none."""
-    for file in archive_files(path, name):
-        if isinstance(file, RawFile) and file.path == "PKG-INFO":
-            return dict(_facts(file.data))
-    return {}
+def distribution_facts(path: Path, name: str) -> tuple[str, dict[str, Any]]:
+    """The folder that all members lie in, or one called ``name``, and what its PKG-INFO tells.
+
+    It tells licence and URL. Without such a folder it is '', and {} without a PKG-INFO.
+    """
+    tops, told = set[str](), dict[str, bytes]()
+    for file in archive_files(path):
+        if isinstance(file, RawFile):
+            top, inner = file.path.split("/", 1) if "/" in file.path else ("", file.path)
+            tops.add(top)
+            if inner == "PKG-INFO":
+                told[top] = file.data
+    named = tops if len(tops) == 1 else {top for top in tops if _folded(top) == _folded(name)}
+    top = min(named, default="")
+    return top, dict(_facts(told.get(top) or told.get("", b"")))
+
+
+def _folded(name: str) -> str:
+    """Names of a distribution are the same if they differ in case and in - _ . only (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _facts(data: bytes) -> Iterator[tuple[str, str]]:
@@ -121,9 +137,9 @@ def _once_each(documents: Sequence[Document]) -> Iterator[tuple[Document, Docume
             kept = document
             yield document, DocumentOutcome(document)
             continue
-        same = document.sha256 == kept.sha256
-        drop = Drop("id_repeated" if same else "id_taken", kept_id=kept.id)
-        yield document, DocumentOutcome(None, [drop])
+        older = "page_older" if kept.url and kept.id.endswith(kept.url) else ID_TAKEN
+        reason = "id_repeated" if document.sha256 == kept.sha256 else older
+        yield document, DocumentOutcome(None, [Drop(reason, kept_id=kept.id)])
 
 
 SPILL = DOCUMENTS.append(pa.field("position", pa.uint64()))
@@ -132,7 +148,7 @@ _FORMAT: Mapping[str, Any] = MappingProxyType(
     {"compression": "lz4", "use_dictionary": False, "write_statistics": ["position"]}
 )
 """Of spills, which live for minutes and are opened by every shard: fast, with a small footer."""
-SKIPPED = pa.schema([(name, pa.string()) for name in ("source", "path", "reason", "note")])
+SKIPPED = schema_of("skipped")
 """The columns of ``skipped``: what did not become a document."""
 
 SKIPPED_FILE = "skipped.parquet"
@@ -287,11 +303,14 @@ def _read(unit: Unit, given_up: Mapping[str, str]) -> Iterator[Document | Skip]:
     elif unit.kind == SourceKind.PAGES:
         yield from page_documents(path, label, unit.facts)
     elif unit.kind == SourceKind.GIT:
-        facts = {**repository_facts(path), **unit.facts}
-        yield from _documents(repository_files(path, unit.version), facts, label)
+        try:
+            facts = {**repository_facts(path), **unit.facts}
+            yield from _documents(repository_files(path, unit.version), facts, label)
+        except DataError as error:
+            yield Skip("repository_damaged", "", printable(str(error).rpartition(f"{path}: ")[2]))
     elif unit.kind == SourceKind.ARCHIVE:
-        facts = {**distribution_facts(path, label), **unit.facts}
-        yield from _documents(archive_files(path, label), facts, label)
+        top, facts = distribution_facts(path, label)
+        yield from _documents(archive_files(path, top), {**facts, **unit.facts}, label)
     else:
         yield from _documents(directory_files(path, unit.files), unit.facts, label)
 

@@ -10,8 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from dph._base.files import atomic_file, read_json, sha256, write_json
 from dph.errors import DataError
 from dph_corpus.recall.review import (
@@ -27,21 +25,13 @@ from dph_corpus.recall.work import TABLE
 from dph_corpus.settings import RecallSettings
 from dph_corpus.shards import Corpus, digest
 from dph_corpus.stage_run import OnProgress, finish_stage, made_once
-from dph_corpus.tables import TableWriter
+from dph_corpus.tables import TableWriter, schema_of
 
 VERSION = 3
 """Counts up when the same pages, seeds and settings give another outcome."""
 ROUNDS, REVIEW, DOMAINS = "rounds.json", "url_patterns.csv", "domains.parquet"
 _FILES = {"pieces": "pieces.json", "classifier": "classifier", "domains": "related.json"}
-_DOMAINS = pa.schema(
-    [
-        ("round", pa.int64()),
-        ("domain", pa.string()),
-        ("pages", pa.int64()),
-        ("recalled", pa.int64()),
-        ("related", pa.bool_()),
-    ]
-)
+_DOMAINS = schema_of("domains")
 
 
 def recall(

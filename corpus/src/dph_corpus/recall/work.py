@@ -6,8 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pyarrow as pa
-
 from dph._base.files import make_directory
 from dph_corpus.documents import Document
 from dph_corpus.recall.classifier import Classifier, learn_classifier, learn_pieces, load_pieces
@@ -16,13 +14,13 @@ from dph_corpus.settings import RecallSettings
 from dph_corpus.shard_work import ShardStep, TableStep, write_shard
 from dph_corpus.stage import DocumentOutcome, Drop
 from dph_corpus.steps import Care, Step
-from dph_corpus.tables import read_documents, read_table
+from dph_corpus.tables import read_documents, read_table, schema_of
 
 # The last step of recall: which pages are kept, by what the last round has scored.
 
 SCORE, URL = "score", "url"
 """By what a page is kept."""
-TABLE = pa.schema([("id", pa.string()), ("score", pa.float64()), ("by", pa.string())])
+TABLE = schema_of("recalled")
 """``scores.parquet``: every page; ``by`` is '' for those that go."""
 
 
@@ -50,9 +48,9 @@ class Recalled:
         return URL if known and self.patterns.matches(document.url) else ""
 
 
-EXAMPLES = pa.schema([("seed", pa.bool_()), ("text", pa.string())])
+EXAMPLES = schema_of("examples")
 """Pages that a round learns from."""
-SCORES = pa.schema([("id", pa.string()), ("url", pa.string()), ("score", pa.float64())])
+SCORES = schema_of("scores")
 """Score of each page of a shard in a round, in its order."""
 _TOGETHER = 64
 _T = TypeVar("_T")

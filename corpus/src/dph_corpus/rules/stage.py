@@ -14,18 +14,12 @@ from dph_corpus.rules.presets import Judgement, judge
 from dph_corpus.shards import digest
 from dph_corpus.signals.view import FileView
 from dph_corpus.stage import DocumentOutcome, Drop, StageSpec
+from dph_corpus.tables import schema_of
 
-VERDICTS = pa.schema(
-    [
-        *((name, pa.string()) for name in ("id", "kind", "rule")),
-        ("value", pa.float64()),
-        ("threshold", pa.string()),
-        *((name, pa.bool_()) for name in ("fires", "thinned", "drops")),
-    ]
-)
+VERDICTS = schema_of("verdicts")
 """A row for each rule that applies to a document's ``kind`` (``presets.KINDS``); ``fires`` is the
 condition without the coin of thinned rules, ``drops`` with it."""
-SIGNALS = pa.schema([("id", pa.string()), ("signal", pa.string()), ("value", pa.float64())])
+SIGNALS = schema_of("signals")
 """Every signal of every document, those without a threshold among them."""
 
 

@@ -22,25 +22,12 @@ from dph_corpus.stage import DocumentOutcome, Drop
 from dph_corpus.stage_run import OnProgress, finish_stage, made_once
 from dph_corpus.synth.seeds import VERSION, Seed, seeds_digest
 from dph_corpus.synth.writing import Writer, WrittenAnswer
+from dph_corpus.tables import schema_of
 
-ROWS = pa.schema(
-    [
-        *((name, pa.string()) for name in ("id", "kind", "seed_id", "prompt", "response")),
-        ("tests", pa.list_(pa.string())),
-        *((name, pa.string()) for name in ("entry_point", "gold_sql", "database")),
-        ("killed", pa.int64()),
-        ("mutants", pa.int64()),
-    ]
-)
+ROWS = schema_of("rows")
 """``rows.parquet``: what was kept, to learn from (``prompt``, ``response``) and to grade by."""
 PROBLEMS = "problems.jsonl"
-_WRITTEN = pa.schema(
-    [
-        ("seed_id", pa.string()),
-        ("sample", pa.int64()),
-        *((name, pa.string()) for name in ("answer", "reason", "note", "text", "row")),
-    ]
-)
+_WRITTEN = schema_of("written")
 _CHUNK = 64
 _REPEATED = "repeated"
 

@@ -14,10 +14,10 @@ from dph_corpus.transform.spans import PrivateSpan
 
 _TABLE = packaged("transform/addresses.toml", dict[str, str])
 _EMAIL, _IPV6, _PRODUCT, _PORT = (
-    re.compile(_TABLE[n]) for n in ("email", "ipv6", "product", "port")
+    re.compile(_TABLE[n], re.ASCII) for n in ("email", "ipv6", "product", "port")
 )
 _RELEASE = re.compile(_TABLE["release"])
-_IPV4 = re.compile(_TABLE["ipv4"], re.MULTILINE)
+_IPV4 = re.compile(_TABLE["ipv4"], re.MULTILINE | re.ASCII)
 _RESERVED = re.compile(_TABLE["reserved"], re.IGNORECASE)
 _NO_ADDRESS = re.compile(_TABLE["no_address"], re.IGNORECASE | re.VERBOSE)
 _NETWORK = re.compile(_TABLE["network"], re.VERBOSE)
@@ -32,10 +32,10 @@ def email_addresses(text: str) -> Iterator[PrivateSpan]:
     if "@" not in text:
         return
     for match in _EMAIL.finditer(text):
-        local = match[0].partition("@")[0].lower()
+        local = match["address"].partition("@")[0].lower()
         known = match["last"].lower() in _TOP_LEVEL
         if known and local not in _NOBODY and not _RESERVED.search(match["domain"]):
-            yield PrivateSpan(*match.span(), "email")
+            yield PrivateSpan(*match.span("address"), "email")
 
 
 def public_addresses(text: str) -> Iterator[PrivateSpan]:

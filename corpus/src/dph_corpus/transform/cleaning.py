@@ -13,6 +13,7 @@ import pyarrow as pa
 from dph_corpus.documents import Document
 from dph_corpus.signals.python import parse_python
 from dph_corpus.stage import DocumentOutcome, StageSpec
+from dph_corpus.tables import schema_of
 from dph_corpus.transform.addresses import email_addresses, public_addresses
 from dph_corpus.transform.notices import without_notice
 from dph_corpus.transform.secrets import secrets
@@ -33,7 +34,7 @@ def clean(text: str, language: str) -> Cleaned:
     """Take the leading notice away, and put placeholders for addresses, keys and passwords.
 
     Cleaning what was cleaned changes nothing. Python that parses does so afterwards: only its
-    comments and strings are touched, and what breaks it all the same is left as it was.
+    comments and strings are touched, and a find whose placeholder would break it stays.
     """
     parses = language == "python" and parse_python(text) is not None
     counts: Counter[str] = Counter()
@@ -43,15 +44,25 @@ def clean(text: str, language: str) -> Cleaned:
         text = without
     for _ in range(_MOST_PASSES):  # a placeholder may end what hid another find
         found = findings(text, language, parses=parses)
-        if not found:
+        shortest_first = sorted(found, key=lambda f: f.end - f.start)  # long ones leave a token
+        fit = _harmless(text, shortest_first, []) if parses else found
+        if not fit:
+            counts.update(["left as it was"] * len(found))
             break
-        changed = replaced(text, found)
-        if parses and parse_python(changed) is None:
-            counts["left as it was"] += 1
-            break
-        counts.update(f.kind for f in found)
-        text = changed
+        counts.update(f.kind for f in fit)
+        text = replaced(text, fit)
     return Cleaned(text, counts)
+
+
+def _harmless(text: str, found: list[PrivateSpan], kept: list[PrivateSpan]) -> list[PrivateSpan]:
+    """``kept`` and those of ``found`` after whose replacement Python parses, by halves."""
+    both = [*kept, *found]
+    if not found or parse_python(replaced(text, both)) is not None:
+        return both
+    if len(found) == 1:
+        return kept
+    half = len(found) // 2
+    return _harmless(text, found[half:], _harmless(text, found[:half], kept))
 
 
 def findings(text: str, language: str, *, parses: bool) -> list[PrivateSpan]:
@@ -91,7 +102,7 @@ def _python_prose(text: str) -> list[tuple[int, int]]:
 
 # Transforming as a stage of a corpus: every document stays, with a cleaned text.
 
-CHANGES = pa.schema([("id", pa.string()), ("kind", pa.string()), ("count", pa.int64())])
+CHANGES = schema_of("changes")
 """A row for each kind of thing that was taken out of a document."""
 
 
@@ -101,7 +112,7 @@ def transform_spec() -> StageSpec:
         name="transform",
         entry="dph_corpus.transform.cleaning:TransformStage",
         settings={},
-        version=2,
+        version=3,
     )
 
 
@@ -116,13 +127,11 @@ class TransformStage:
     def __call__(self, document: Document) -> DocumentOutcome:
         """The document with a cleaned text."""
         cleaned = clean(document.text, document.language)
-        if cleaned.text != document.text:
+        if changed := cleaned.text != document.text:
             document = document.with_text(cleaned.text)
         rows = [
             {"id": document.id, "kind": kind, "count": count}
             for kind, count in sorted(cleaned.counts.items())
         ]
-        changed = {"documents changed": 1} if rows else {}
-        return DocumentOutcome(
-            document, rows={"changes": rows}, counts={**cleaned.counts, **changed}
-        )
+        counts = {**cleaned.counts, **({"documents changed": 1} if changed else {})}
+        return DocumentOutcome(document, rows={"changes": rows}, counts=counts)

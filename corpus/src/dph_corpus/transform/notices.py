@@ -10,11 +10,12 @@ from dph_corpus.signals.split import cut_lines
 
 @dataclass(frozen=True, slots=True)
 class CommentStyle:
-    """Comments of languages: markers of a line, and pairs around a block."""
+    """Comments of languages: markers of a line, pairs around a block, and lines that are none."""
 
     languages: str
     lines: tuple[str, ...] = ()
     blocks: tuple[tuple[str, str], ...] = ()
+    code: str = "(?!)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def _next_comment(text: str, start: int, style: CommentStyle) -> tuple[int, int,
         if head.startswith(opening):
             inside = text.find(opening, begin) + len(opening)
             close = text.find(closing, inside)
-            if close < 0:
+            if close < 0 or opening in text[inside:close]:
                 return None
             end = close + len(closing)
             line_end = text.find("\n", end)
@@ -118,7 +119,9 @@ def _next_comment(text: str, start: int, style: CommentStyle) -> tuple[int, int,
     while end < len(text):
         line_end = text.find("\n", end)
         stop = len(text) if line_end < 0 else line_end + 1
-        if not text[end:stop].lstrip("\ufeff \t").startswith(style.lines or ("\0",)):
+        line = text[end:stop].lstrip("\ufeff \t")
+        other = line.startswith(tuple(pair[0] for pair in style.blocks))
+        if other or not line.startswith(style.lines) or re.match(style.code, line):
             break
         end = stop
     return (begin, end, False) if end > begin else None

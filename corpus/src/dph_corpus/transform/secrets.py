@@ -74,7 +74,7 @@ def secrets(text: str, language: str) -> Iterator[PrivateSpan]:
 def _in_line(line: str, language: str) -> Iterator[tuple[int, int]]:
     if ('"' in line or "'" in line) and _KEYWORD.search(line):
         for value in _keyword_detector().analyze_string(line):
-            if value and _is_password(value, line):
+            if value and _is_password(value):
                 for match in re.finditer(re.escape(value), line):
                     yield match.span()
     for name, pattern in _places(language):
@@ -115,7 +115,7 @@ def _secret_span(match: re.Match[str]) -> tuple[int, int] | None:
     return start, start + len(value)
 
 
-def _is_password(value: str, line: str = "") -> bool:
+def _is_password(value: str) -> bool:
     from detect_secrets.filters import heuristic  # noqa: PLC0415 - loads requests
 
     return not (
@@ -126,7 +126,6 @@ def _is_password(value: str, line: str = "") -> bool:
         or heuristic.is_prefixed_with_dollar_sign(value)
         or heuristic.is_sequential_string(value)
         or heuristic.is_not_alphanumeric_string(value)
-        or heuristic.is_indirect_reference(line)
     )
 
 

@@ -30,17 +30,21 @@ _NO_TOKEN = re.compile(r"(?i:x{5,}|your|example|placeholder|dummy|redacted|inser
 _LONG = re.compile(r"[\w./+=~:@%-]{20,}", re.ASCII)
 """Only there can a token be, and few words are that long."""
 _PRIVATE_KEY = re.compile(
-    r"-{4,5} ?BEGIN (?P<kind>[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?) ?-{4,5}"
-    r"(?:(?!-----BEGIN).){1,20000}?-{4,5} ?END (?P=kind) ?-{4,5}",
-    re.DOTALL,
+    r"-{4,5} ?BEGIN (?P<kind>[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?) ?-{4,5}(?P<body>"
+    r"(?:(?:Proc-Type|DEK-Info|Version|Comment|Charset): [^\n\"\\]*|[A-Za-z0-9\s+/=\"'`\\,.#*>&])"
+    r"{40,20000}+)-{4,5} ?END (?P=kind) ?-{4,5}",
+    re.ASCII,
 )
+_BASE64 = re.compile(r"(?:\\?[A-Za-z0-9+/]){40}")
+"""A line of a key; code between two constants for its ends has none."""
 
 
 def tokens(text: str) -> Iterator[PrivateSpan]:
     """Tokens of the services of the table, and blocks of private keys."""
     if "PRIVATE KEY" in text:
         for match in _PRIVATE_KEY.finditer(text):
-            yield PrivateSpan(*match.span(), "key")
+            if _BASE64.search(match["body"]):
+                yield PrivateSpan(*match.span(), "key")
     long = " ".join(_LONG.findall(text))
     for hints, pattern in _by_hints():
         if any(hint in long for hint in hints):

@@ -48,13 +48,6 @@ def test_the_file_gives_the_same_answers_as_the_oracle(database, tmp_path):
             assert frozenset(connection.execute(query)) == database.oracle(query)
 
 
-def test_the_same_seed_gives_the_same_bytes(database, tmp_path):
-    again = draw_database(database.domain, Random(3))
-    first, second = database.write(tmp_path / "a"), again.write(tmp_path / "b")
-    assert first.read_bytes() == second.read_bytes()
-    assert draw_database(database.domain, Random(4)).rows != database.rows
-
-
 def test_every_row_of_the_second_table_joins_one_row_of_the_first(database):
     first, second = (table.name for table in database.domain.tables)
     joined = database.oracle(f"SELECT count ( * ) FROM {second} JOIN {first} USING ( {KEY} )")

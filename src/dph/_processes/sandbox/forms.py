@@ -188,7 +188,7 @@ class _Forms:
             if not isinstance(text, str) or name not in _PARAMETRIZE or not is_test(node):
                 refuse("a decorator", each)
             given |= {name.strip() for name in text.split(",")}
-        if node.name == "check" or not is_test(node):
+        if not is_test(node) or (node.name == "check" and not node.decorator_list):
             return
         taken = node.args
         needed = [*taken.posonlyargs, *taken.args][: -len(taken.defaults) or None]

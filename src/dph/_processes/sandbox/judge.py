@@ -7,6 +7,7 @@ connection that the program does not have.
 """
 
 import builtins
+import inspect
 import json
 import linecache
 import math
@@ -220,7 +221,7 @@ class _Trial:
         raise TaskError("the tests have assertions, and none of them ran")
 
     def _run_function(self, test: Callable[..., Any]) -> None:
-        code = getattr(test, "__code__", None)  # a test for each row has no parameter left
+        code = getattr(test, "__code__", None)
         takes = code.co_varnames[: code.co_argcount] if code else ()
         defaults = len(getattr(test, "__defaults__", None) or ())
         needed = len(takes) - defaults
@@ -357,9 +358,11 @@ def _parametrize(names: str, values: Sequence[Any], **_: Any) -> Callable[[Any],
     given = [name.strip() for name in names.split(",")]
 
     def mark(test: Callable[..., Any]) -> Callable[..., Any]:
-        def run(**named: Any) -> Any:
+        def run(candidate: Any, **named: Any) -> Any:  # which all tests may take
+            if "candidate" in inspect.signature(test).parameters:
+                named["candidate"] = candidate
             rows = ([row] if len(given) == 1 else row for row in values)
-            done = [test(**named, **dict(zip(given, row, strict=True))) for row in rows]
+            done = [test(**named | dict(zip(given, row, strict=True))) for row in rows]
             return all(done) if any(isinstance(each, bool) for each in done) else None
 
         return run

@@ -6,7 +6,8 @@ the handler's module imports is imported once, and a worker is there in a millis
 One JSON value a line on stdin and stdout:
 
 * parent: ``{"handler": "module:factory", "options": {...}, "parent": pid, "seconds": s}``,
-  and ``"retires": false`` for a worker that nothing could replace
+  ``"mark"``, a text with which every line of the child begins, and ``"retires": false`` for a
+  worker that nothing could replace
 * child: ``["ready"]``, or ``["failed", reason]`` and it exits
 * parent: a request, any JSON value; the next may follow at once
 * child: any number of ``["stage", name]`` or ``["stage", name, limit]``, then
@@ -24,6 +25,7 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn
 
 from dph._base.import_path import load_callable
@@ -58,9 +60,10 @@ def _main_of_a_fork() -> NoReturn:
 
 def serve(source: BinaryIO, sink: BinaryIO, hello: dict[str, Any]) -> None:
     """Make the handler that ``hello`` names and answer the requests from ``source``."""
+    mark = hello.get("mark", "")
 
     def send(*message: Any) -> None:
-        sink.write(json.dumps(message).encode() + b"\n")
+        sink.write(f"{mark}{json.dumps(message)}\n".encode())
         sink.flush()
 
     def stage(name: str, *seconds: float) -> None:
@@ -80,28 +83,23 @@ def serve(source: BinaryIO, sink: BinaryIO, hello: dict[str, Any]) -> None:
     enough = memory_bytes(resident=True) + _MEMORY_GROWTH
     for line in source:
         _limit_processor_time(hello["seconds"])
-        answer, seconds = _answer(handler, json.loads(line), stage)
-        sink.write(answer)
-        sink.flush()
+        seconds = _answer(handler, json.loads(line), stage, send)
         if retires and seconds > _LONG_SECONDS and (held := memory_bytes(resident=True)) > enough:
             send("retire", f"it holds {held} bytes")
             return
 
 
-def _answer(handler: Handler, request: Any, stage: TellStage) -> tuple[bytes, float]:
-    """The answer as a line, and the seconds it took."""
+def _answer(handler: Handler, request: Any, stage: TellStage, send: Callable[..., None]) -> float:
+    """Send the answer, and return the seconds it took."""
     started = time.perf_counter()
     try:
-        kind, content = "ok", handler(request, stage)
+        content = handler(request, stage)
         seconds = time.perf_counter() - started
-        return _line(kind, content, seconds), seconds
+        send("ok", content, round(seconds, 6))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - told to the parent, which raises
         seconds = time.perf_counter() - started
-        return _line("error", _describe(error), seconds), seconds
-
-
-def _line(kind: str, content: Any, seconds: float) -> bytes:
-    return json.dumps([kind, content, round(seconds, 6)]).encode() + b"\n"
+        send("error", _describe(error), round(seconds, 6))
+    return seconds
 
 
 def _describe(error: BaseException) -> str:

@@ -256,8 +256,8 @@ class _Work:
                 elif replies[-1].kind in (ReplyKind.CRASHED, ReplyKind.TIMED_OUT):
                     ending = self._discard(worker)
                     worker = None
-                    if replies[-1].kind is ReplyKind.CRASHED:
-                        replies[-1] = replace(replies[-1], reason=f"the worker died: {ending}")
+                    reason = replies[-1].reason or f"the worker died: {ending}"
+                    replies[-1] = replace(replies[-1], reason=reason)
             self._finish(jobs, replies)
         if worker is not None:
             self._discard(worker)
@@ -288,9 +288,8 @@ class _Work:
             for job, reply in zip(jobs, replies, strict=False):
                 ended = self._closed and reply.kind in (ReplyKind.CRASHED, ReplyKind.FAILED)
                 killed = reply.kind in (ReplyKind.TIMED_OUT, ReplyKind.CRASHED)
-                # A worker was lost in the shared stage.
-                lost = killed and reply.stage == self.shared_stage != ""
-                if lost and job.key is not None:
+                shared = job.key is not None and reply.stage == self.shared_stage != ""
+                if killed and shared:
                     self._lost.put(job.key, replace(reply, seconds=0.0))
                 _deliver(job, _CLOSED if ended else reply)
             for job in reversed(jobs[len(replies) :]):

@@ -70,7 +70,7 @@ class WorkerProcess:
         """True if the child wants to be replaced: it holds too much memory."""
         self._seconds = seconds
         self._start_seconds = start_seconds
-        self._buffer = b""
+        self._buffer, self._mark = b"", os.urandom(8).hex().encode()
         self._process = _fresh() if zygote is None else zygote.fork({})
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -80,7 +80,7 @@ class WorkerProcess:
         os.set_blocking(self._output, False)
         parent = os.getpid() if zygote is None else zygote.process.pid
         hello = {"handler": handler, "options": options, "parent": parent, "seconds": seconds}
-        hello["retires"] = retires
+        hello |= {"retires": retires, "mark": self._mark.decode()}
         self._pending = memoryview(encode(hello))
         self._schedule = _open_schedule(self._process.pid)
 
@@ -96,24 +96,21 @@ class WorkerProcess:
     def exchange(self, lines: Sequence[bytes]) -> list[Reply]:
         """Send requests and return the replies, one for each.
 
-        If the worker dies or goes over its limit, the replies end with the one that says so. The
-        requests after that one were not answered, and the worker must be killed; the same
-        holds when it is ``retired``.
+        If the worker dies, goes over its limit or sends what is no answer, the replies end with the
+        one that says so. The requests after that one were not answered, and the worker must be
+        killed; the same holds when it is ``retired``.
         """
         self._pending = memoryview(b"".join(lines))
         replies: list[Reply] = []
         stage, limit, since = "", self._seconds, time.monotonic()
         while len(replies) < len(lines):
             message = self._message_within(limit)
-            if not message:
-                seconds = time.monotonic() - since
-                if message is None:
-                    reason = f"killed after {limit:g} s"
-                    last = Reply(ReplyKind.TIMED_OUT, reason=reason, stage=stage, seconds=seconds)
-                else:
-                    last = Reply(ReplyKind.CRASHED, stage=stage, seconds=seconds)
-                return [*replies, last]
-            kind, content, *more = message
+            kind, content, *more = message or ("failed", "")
+            if kind == "failed":
+                late = message is None
+                ended = ReplyKind.TIMED_OUT if late else ReplyKind.CRASHED
+                reason = f"killed after {limit:g} s" if late else content
+                return [*replies, Reply(ended, None, reason, stage, time.monotonic() - since)]
             if kind == "stage":
                 stage, limit = content, more[0] if more else self._seconds
             elif kind == "retire":
@@ -191,8 +188,11 @@ class WorkerProcess:
             elif not writable and time.monotonic() >= deadline:
                 return None
         line, _, self._buffer = self._buffer.partition(b"\n")
-        message: list[Any] = json.loads(line)
-        return message
+        with contextlib.suppress(ValueError):
+            if line.startswith(self._mark):  # what a user's function writes to the pipe lacks it
+                message: list[Any] = json.loads(line.removeprefix(self._mark))
+                return message
+        return ["failed", "its process sent a malformed answer"]
 
     def _wait(self, deadline: float) -> tuple[bool, bool]:
         """Wait until the child has something to read or takes something to write; says which."""

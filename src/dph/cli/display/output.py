@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
-from dph.results.charts.text_table import duration
+from dph.results.charts.text_table import duration, visible
 from dph.runs.progress import Advance, ProgressDisplay
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def table_of(caption: str, titles: Iterable[str], rows: Iterable[Iterable[str]])
     for title in titles:
         table.add_column(title, no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(visible, row))
     return table
 
 
@@ -201,8 +201,7 @@ class Lines:
                 self.say(f"{title}: {meter.done}/{total} {unit}{_speed(meter)}{_tail(note)}")
 
         yield advance
-        took = duration(meter.seconds)
-        self.say(f"{title}: {meter.done}/{total} {unit} in {took}{_tail(note)}")
+        self.say(f"{title}: {meter.done}/{total} {unit} in {duration(meter.seconds)}{_tail(note)}")
 
     def say(self, text: str) -> None:
         print(text, file=self._stream, flush=True)

@@ -45,8 +45,7 @@ def show_text(text: str, *, height: int, pager: bool = True) -> None:
     terminals = sys.stdin.isatty() and sys.stdout.isatty()
     can_type = terminals and os.environ.get("TERM", "dumb") != "dumb"
     command = pager_command() if pager and can_type else None
-    longer = text.count("\n") >= height
-    if not longer or command is None or not _paged(text, command):
+    if text.count("\n") < height or command is None or not _paged(text, command):
         sys.stdout.write(text)
         sys.stdout.flush()
 
@@ -284,8 +283,7 @@ def drawn_problems(run: Path, step: int | None, choice: ProblemChoice) -> ShownP
     results = RunResults(run)
     table, problems = results.pool_answers() if step is None else results.step_answers(step)
     keys = _fitting([table], choice)
-    some = keys[: choice.limit]
-    shown = shown_problems(some, [table], problems, base={}, outcome=choice.outcome)
+    shown = shown_problems(keys[: choice.limit], [table], problems, base={}, outcome=choice.outcome)
     return ShownProblems(runs=[run], problems=shown, of=len(keys), choice=choice)
 
 

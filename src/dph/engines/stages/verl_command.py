@@ -1,6 +1,7 @@
 """A recipe as verl commands: Hydra overrides and environment variables."""
 
 import itertools
+import math
 import os
 import re
 import sys
@@ -96,6 +97,7 @@ def presample_overrides(run: VerlRun) -> list[str]:
 def train_overrides(run: VerlRun) -> list[str]:
     """Arguments of ``python -m dph.engines.verl.train``."""
     recipe, train = run.recipe, run.recipe.train
+    updates = train.minibatches * train.epochs  # of a rollout, after which verl's schedule moves on
     if train.problems_per_step % train.minibatches:
         raise SettingsError(
             f"train.problems_per_step = {train.problems_per_step} is not divisible by "
@@ -112,7 +114,7 @@ def train_overrides(run: VerlRun) -> list[str]:
         f"{_ACTOR}.ppo_epochs": train.epochs,
         f"{_ACTOR}.optim.lr": train.learning_rate,
         f"{_ACTOR}.optim.lr_scheduler_type": "constant",
-        f"{_ACTOR}.optim.lr_warmup_steps": train.warmup_steps,
+        f"{_ACTOR}.optim.lr_warmup_steps": math.ceil(train.warmup_steps / updates),
         f"{_ACTOR}.optim.betas": train.betas,
         f"{_ACTOR}.optim.override_optimizer_config": {"eps": train.eps},
         f"{_ACTOR}.optim.weight_decay": train.weight_decay,
@@ -178,6 +180,7 @@ def _shared(run: VerlRun) -> dict[str, Any]:
         f"{_REF}.log_prob_use_dynamic_bsz": True,
         f"{_REF}.log_prob_max_token_len_per_gpu": tokens,
         f"{_ROLLOUT}.name": recipe.verl.rollout,
+        f"{_ROLLOUT}.dtype": settings.dtype,
         f"{_ROLLOUT}.temperature": sampling.temperature,
         f"{_ROLLOUT}.top_p": sampling.top_p,
         f"{_ROLLOUT}.gpu_memory_utilization": recipe.vllm.memory,

@@ -313,28 +313,26 @@ def _following(job: RunJob, progress: ProgressDisplay, run: VerlRun) -> Iterator
 SAME_IN_VERL: Mapping[str, str] = {
     "entropy": "actor/entropy",
     "policy_loss": "actor/pg_loss",
-    "clipped_high": "actor/pg_clipfrac",
-    "clipped_low": "actor/pg_clipfrac_lower",
+    "clipped_high": "actor/dph/clipped_high",
+    "clipped_low": "actor/dph/clipped_low",
     "grad_norm": "actor/grad_norm",
     "learning_rate": "actor/lr",
     "completion_tokens": "response_length/mean",
-    "unfinished": "response_length/clip_ratio",
     "seconds": "timing_s/step",
     "seconds_sampling": "timing_s/gen",
     "seconds_update": "timing_s/update_actor",
-    "peak_memory_device": "perf/max_memory_allocated_gb",
+    "peak_memory_device": "actor/perf/max_memory_allocated_gb",
 }
 """Our names of metrics, and verl's names for the same."""
-_VERDICT = "dph/"
-"""Prefix of metrics of verdicts, which our trainer logs (``answer_metrics``)."""
+_VERDICT, _VERDICTS = "dph/", ("reward", "correct", "zero_variance", "unfinished")
+"""Prefix and names of metrics of verdicts, which our trainer logs (``answer_metrics``)."""
 _ANCHOR, _PENALTY = "actor/dph/divergence", "actor/dph/penalty/"
 
 
 def step_of_verl(line: Mapping[str, Any], recipe: Recipe) -> Metrics:
     """The metrics of one step from verl's ``line``; NaN if verl does not give them.
 
-    ``clipped_high`` is verl's share of clipped tokens on either side, ``clipped_low`` that of its
-    dual clip. ``unfinished`` counts answers as long as the limit.
+    ``learning_rate`` is that of the next step: verl logs it after its schedule has moved on.
     """
 
     def value(name: str) -> float:
@@ -346,7 +344,7 @@ def step_of_verl(line: Mapping[str, Any], recipe: Recipe) -> Metrics:
     tokens = found["completion_tokens"] * train.problems_per_step * train.samples_per_problem
     penalties = [float(v) for k, v in line.items() if k.startswith(_PENALTY)]
     return {
-        **{name: value(f"{_VERDICT}{name}") for name in ("reward", "correct", "zero_variance")},
+        **{name: value(f"{_VERDICT}{name}") for name in _VERDICTS},
         **found,
         "kl_penalty": float(line.get("actor/kl_loss", 0.0)) + sum(penalties),
         "divergence": sum(anchors.values()),

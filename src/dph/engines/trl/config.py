@@ -102,7 +102,8 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
                 "use bf16=True, or neither"
             )
         per_rollout = self.steps_per_rollout
-        if self.save_strategy == "steps" and not (self.save_steps / per_rollout).is_integer():
+        whole = self.save_steps < 1 or (self.save_steps / per_rollout).is_integer()  # < 1: a share
+        if self.save_strategy == "steps" and not whole:
             logger.warning(
                 "save_steps=%s is not a multiple of the %g optimizer steps of a rollout: some "
                 "checkpoints will be refused when a run resumes",

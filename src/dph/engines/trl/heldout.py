@@ -7,6 +7,7 @@ import copy
 import inspect
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -412,7 +413,8 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
                 row = rows.setdefault(entry["step"], {"step": entry["step"]})
                 for name, value in entry.items():
                     if isinstance(value, (int, float)) and name != "epoch":
-                        row[f"eval/{name[5:]}" if name.startswith("eval_") else name] = value
+                        name = f"eval/{name[5:]}" if name.startswith("eval_") else name
+                        row[name] = value if math.isfinite(value) else None
             lines = "".join(json.dumps(rows[step]) + "\n" for step in sorted(rows))
             write_text(self._place.metrics, lines)
 

@@ -70,8 +70,7 @@ def replace_advantages(
     ``rewards`` names the field with the rewards of tokens. It is written ``everywhere``, or only in
     groups that were not graded whole.
     """
-    pairs = zip(batch.keys, batch.tags, strict=True)
-    keys = [key for key, tag in pairs if not is_padding(tag)]
+    keys = answers_of(batch)
     reads = LOGPROBS in reads_of(advantage)
     fields = [rewards, "response_mask", "extra_fields", *(["old_log_probs"] if reads else [])]
     data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=fields)
@@ -141,6 +140,11 @@ def is_padding(tag: Mapping[str, Any]) -> bool:
     return bool(tag.get("is_padding", False))
 
 
+def answers_of(batch: KVBatchMeta) -> list[str]:
+    """The keys of the rows that are no padding."""
+    return [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not is_padding(tag)]
+
+
 def reward_info(extra_fields: Any) -> Mapping[str, Any]:
     """Report of our reward manager on a row's answer; empty for other managers."""
     fields = getattr(extra_fields, "data", extra_fields)
@@ -160,7 +164,7 @@ Verdicts = Mapping[str, Sequence[tuple[float, str]]]
 
 def answer_metrics(batch: KVBatchMeta) -> dict[str, float]:
     """Of a step's rows in the transfer queue; nothing if another reward manager graded."""
-    keys = [k for k, tag in zip(batch.keys, batch.tags, strict=True) if not is_padding(tag)]
+    keys = answers_of(batch)
     data = tq.kv_batch_get(
         keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"]
     )
@@ -188,5 +192,6 @@ def verdict_metrics(groups: Verdicts) -> dict[str, float]:
         "dph/reward": fmean(reward for reward, _ in answers),
         "dph/correct": counts[Outcome.CORRECT] / len(answers),
         "dph/zero_variance": fmean(len(found) == 1 for found in rewards),
+        "dph/unfinished": counts[Outcome.CUT_OFF] / len(answers),
         **{f"dph/outcome_{o.value.lower()}": n / len(answers) for o, n in counts.items()},
     }

@@ -42,6 +42,12 @@ def launch(config: DictConfig, *, trainer: str) -> None:
     if not config.trainer.use_v1:
         raise SettingsError("trainer.use_v1=false: rehearsal needs verl's V1 trainers")
     precision(config)
+    for name in ("lora_rank", "lora.rank", "lora_adapter_path"):
+        if value := OmegaConf.select(config, key := f"actor_rollout_ref.model.{name}"):
+            raise SettingsError(
+                f"{key}={value}: pools and checkpoints are made of whole weights here, not of an "
+                "adapter's; `dph train` and TRL train adapters"
+            )
     agent: Any = config.actor_rollout_ref.rollout.agent
     with open_dict(agent):
         if not agent.agent_loop_config_path:  # the user may bring a file of loops

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 from uuid import uuid4
 
 import pyarrow as pa
@@ -17,9 +17,10 @@ from transfer_queue import KVBatchMeta
 from transformers import PreTrainedTokenizerBase
 from verl.utils import tensordict_utils as tu
 
+from dph.engines.verl.advantages import answers_of, is_padding
 from dph.engines.verl.rows import SCALES, STORED, stored_rows
 from dph.engines.verl.settings import TrainSettings, precision
-from dph.errors import SettingsError
+from dph.errors import DataError, SettingsError
 from dph.loss.objectives import Reduction, row_weights
 from dph.model.policies import tokenizer_fingerprint
 from dph.runs.presample.manifest import (
@@ -213,16 +214,10 @@ def _deal(lengths: Sequence[int], cells: int, filling: int) -> list[list[int]]:
     return dealt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowScales:
-    """Values of the whole mini-batch that the loss needs, one per row.
-
-    ``weight`` is the row's share in its anchor's term, ``policy_tokens`` the denominator of the
-    policy term, ``policy_scale`` its factor.
-    """
+class RowScales(NamedTuple):
+    """Of every row its share in its anchor's term, and the factor of the policy term."""
 
     weight: tuple[float, ...]
-    policy_tokens: tuple[float, ...]
     policy_scale: tuple[float, ...]
 
 
@@ -248,7 +243,7 @@ def row_scales(
     ``sources`` has 0 or the number of the anchor from 1 for each row; by default there is one.
     """
     sources = sources or [int(row >= policy) for row in range(len(tokens))]
-    weight, policy_tokens, scale = ([0.0] * len(tokens) for _ in range(3))
+    weight, scale = [0.0] * len(tokens), [0.0] * len(tokens)
     for rows in layout.minibatches:
         sides = [[r for r in rows if sources[r] == kind] for kind in range(max(sources) + 1)]
         counts = [sum(used[r] for r in side) for side in sides]
@@ -260,12 +255,9 @@ def row_scales(
             values = row_weights(lengths, reduction=reduction, max_tokens=max_tokens).tolist()
             for row, value in zip(side, values, strict=True):
                 weight[row] = share * value
-        denominator = float(sum(tokens[r] for r in sides[0]))
         for row in rows:
-            policy_tokens[row], scale[row] = denominator, shares[0]
-    return RowScales(
-        weight=tuple(weight), policy_tokens=tuple(policy_tokens), policy_scale=tuple(scale)
-    )
+            scale[row] = shares[0]
+    return RowScales(weight=tuple(weight), policy_scale=tuple(scale))
 
 
 FIELDS = (
@@ -329,7 +321,7 @@ class MixingActors:
         metrics["dph/stored_rows_min"] = metrics["dph/stored_rows"]
         metrics["dph/stored_rows_max"] = metrics["dph/stored_rows"]
         metrics["dph/log_ratio_first"] = metrics["dph/log_ratio_max"][:1]
-        metrics["dph/policy_rows"] = [len(batch)]
+        metrics["dph/policy_rows"] = [len(answers_of(batch))]
         metrics["dph/stored_digest"] = [stored_digest(counted)]
         tu.assign_non_tensor(output, metrics=metrics)
         return output
@@ -359,28 +351,32 @@ class MixingActors:
     def _mixed(self, batch: KVBatchMeta, drawn: _Drawn, cells: Cells) -> KVBatchMeta:
         partition, policy = batch.partition_id, len(batch)
         optional = [name for name in _OPTIONAL if name in (batch.fields or ())]
-        mask = tq.kv_batch_get(
-            keys=batch.keys, partition_id=partition, select_fields=["response_mask"]
-        )["response_mask"]
-        tokens = [int(row.sum()) for row in mask.unbind()]
+        images = [name for name in ("multi_modal_inputs",) if name in (batch.fields or ())]
+        data = tq.kv_batch_get(
+            keys=batch.keys, partition_id=partition, select_fields=["response_mask", *images]
+        )
+        if any(getattr(row, "data", row) for name in images for row in data[name]):
+            raise DataError(
+                "a prompt has images, video or sound (multi_modal_inputs), which an update with "
+                "stored answers would leave out: use prompts of text"
+            )
+        tokens = [int(row.sum()) for row in data["response_mask"].unbind()]
         tokens += [length_of(sample) for sample in drawn.samples]
         layout = lay_out_all(policy, drawn.anchors, cells)
-        padding = [tag.get("is_padding", False) for tag in batch.tags]
         scales = row_scales(
             layout,
             tokens,
             policy=policy,
-            used=[*(not p for p in padding), *drawn.used],
+            used=[*(not is_padding(tag) for tag in batch.tags), *drawn.used],
             reduction=self._settings.objective.reduction,
             max_tokens=self._config.actor_rollout_ref.rollout.response_length,
             normalisation=self._settings.normalisation,
             sources=[*[0] * policy, *drawn.sources],
         )
         ours = stored_rows(drawn.samples, optional, sources=drawn.sources)
-        for name, values in _columns(scales).items():
-            ours[name] = values[policy:]
-        theirs = {name: values[:policy] for name, values in _columns(scales).items()}
-        theirs[STORED] = torch.zeros(policy, dtype=torch.int64)
+        theirs = {STORED: torch.zeros(policy, dtype=torch.int64)}
+        for name, values in zip(SCALES, map(torch.tensor, scales), strict=True):
+            theirs[name], ours[name] = values[:policy], values[policy:]
         tq.kv_batch_put(
             keys=batch.keys, partition_id=partition, fields=TensorDict(theirs, batch_size=policy)
         )
@@ -404,11 +400,6 @@ class MixingActors:
 
 def _tokens(sample: RehearsalSample) -> int:
     return len(sample.prompt_ids) + len(sample.completion_ids)
-
-
-def _columns(scales: RowScales) -> dict[str, torch.Tensor]:
-    values = (scales.weight, scales.policy_tokens, scales.policy_scale)
-    return {name: torch.tensor(v) for name, v in zip(SCALES, values, strict=True)}
 
 
 def stored_digest(samples: Sequence[RehearsalSample]) -> int:

@@ -20,7 +20,7 @@ from dph.runs.presample.tables import RehearsalSample
 STORED = "dph_stored"
 """0 for a row of the policy, else the number of the stored answer's anchor, from 1."""
 
-SCALES = ("dph_weight", "dph_policy_tokens", "dph_policy_scale")
+SCALES = ("dph_weight", "dph_policy_scale")
 """The fields of ``RowScales``, in their order."""
 
 
@@ -69,6 +69,8 @@ def stored_rows(
     )
     reference = [spread(s.ref_logprobs, mine) for s, mine in zip(samples, written, strict=True)]
     rows["old_log_probs"] = jagged(reference)
+    # verl divides its policy term by the ``loss_mask`` of a mini-batch: here by the policy's alone.
+    rows["loss_mask"] = jagged([torch.zeros(len(row), dtype=torch.int64) for row in reference])
     rows["advantages"] = jagged([torch.zeros_like(row) for row in reference])
     if "ref_log_prob" in optional:
         rows["ref_log_prob"] = jagged(reference)

@@ -226,6 +226,10 @@ def apply_terms(config: DictConfig, objective: ObjectiveSettings) -> None:
 
     Doing it again changes nothing.
     """
+    if own_loss(objective) and OmegaConf.select(config, "distillation.enabled"):
+        raise SettingsError(
+            "distillation.enabled=true and dph.objective, whose loss would replace it: use only one"
+        )
     if objective.overlong_filter:
         raise SettingsError(
             "dph.objective.overlong_filter: verl counts answers that were cut off in its loss; "
@@ -249,6 +253,9 @@ def apply_terms(config: DictConfig, objective: ObjectiveSettings) -> None:
             _set(config, f"{_ACTOR}.loss_scale_factor", limit, None)
     if "surrogate" in named:
         _apply_surrogate(config, objective)
+    if OmegaConf.select(config, f"{_ACTOR}.clip_ratio_c") is None:
+        # Above e^20, the largest ratio in verl: off, as in our surrogate. Else verl's own default.
+        _set(config, f"{_ACTOR}.clip_ratio_c", 1e9 if "surrogate" in named else 3.0, None)
     _apply_penalties(config, objective)
     if "advantage" in named:
         _apply_advantage(config, objective)
@@ -256,6 +263,12 @@ def apply_terms(config: DictConfig, objective: ObjectiveSettings) -> None:
         _set(config, "algorithm.filter_groups.enable", True, False)
         # Right and wrong answers are counted, as in `dph train`, and not rewards with penalties.
         _set(config, "algorithm.filter_groups.metric", "acc", "reward")
+
+
+def own_loss(objective: ObjectiveSettings) -> bool:
+    """True if the workers get a loss of this package, which calls verl's."""
+    named = "surrogate" in objective.model_fields_set
+    return objective.rehearses or named or bool(own_penalties(objective))
 
 
 def own_advantage(objective: ObjectiveSettings) -> bool:

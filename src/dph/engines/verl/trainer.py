@@ -3,6 +3,7 @@
 Public hooks are overridden, and one that is not: ``_compute_advantage``.
 """
 
+import logging
 from itertools import compress, repeat
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,8 +13,8 @@ from verl.trainer.ppo.v1 import PPOTrainerColocateAsync, PPOTrainerSync, registe
 from verl.utils.config import omega_conf_to_dataclass
 
 from dph._base.files import make_directory
-from dph.engines.verl.advantages import answer_metrics, replace_advantages
-from dph.engines.verl.loss import PolicyLoss, WorkerLoss
+from dph.engines.verl.advantages import answer_metrics, answers_of, replace_advantages, session_of
+from dph.engines.verl.loss import WorkerLoss
 from dph.engines.verl.mixing import MixingActors, open_pools
 from dph.engines.verl.prompts import require_prompts_fit
 from dph.engines.verl.rows import EngineForward
@@ -21,8 +22,7 @@ from dph.engines.verl.settings import (
     TrainSettings,
     apply_terms,
     own_advantage,
-    own_penalties,
-    own_surrogate,
+    own_loss,
     precision,
     train_settings,
 )
@@ -35,6 +35,8 @@ from dph.runs.train.policy_rows import checked, require_stored
 from dph.tasks.problems import save_problems
 from dph.tasks.verl import ground_truth_of, problems_of_verl, problems_to_verl
 
+logger = logging.getLogger(__name__)
+
 PREFIX = "dph_"
 """Of the trainers' names: ``dph_sync`` is ``sync`` with rehearsal."""
 
@@ -43,6 +45,7 @@ class _Rehearsing:
     """Additions of every mode: a pool that fits, its problems, the loss, the mixing actors."""
 
     mode: ClassVar[str]
+    _told = False
 
     def __init__(self, config: DictConfig) -> None:
         with open_dict(config):  # verl compares the name of the mode with its own ones
@@ -66,23 +69,22 @@ class _Rehearsing:
         trainer: Any = self
         config, settings = trainer.config, self.dph
         actors, objective = trainer.actor_rollout_wg, settings.objective
+        if own_loss(objective):
+            actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
+            actors.set_loss_fn(WorkerLoss(actor=actor, settings=objective))
         if objective.rehearses:
             if trainer.global_steps == 0:
                 self._require_reference(actors)
-            actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
-            actors.set_loss_fn(WorkerLoss(actor=actor, settings=objective))
             trainer.actor_rollout_wg = MixingActors(
                 actors, config, settings, self._stores, self._update
             )
-        elif own_surrogate(objective) or own_penalties(objective):
-            actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
-            actors.set_loss_fn(PolicyLoss(actor=actor, settings=objective))
         super().on_init_end()  # type: ignore[misc]
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
         """Verl's advantages, and ours if verl has none or a group was not graded whole."""
         batch = super()._compute_advantage(batch, metrics)  # type: ignore[misc]
-        algorithm = self.config.algorithm  # type: ignore[attr-defined]
+        trainer: Any = self
+        algorithm = trainer.config.algorithm
         own = own_advantage(self.dph.objective)
         advantage: AnyAdvantage = self._objective.advantage
         if not own:
@@ -96,6 +98,17 @@ class _Rehearsing:
                 everywhere=own,
             )
         metrics.update(answer_metrics(batch))
+        # verl drops an answer whose agent loop raises, and keeps the rest of its group.
+        asked = trainer.config.data.train_batch_size * trainer.config.actor_rollout_ref.rollout.n
+        drawn = len({session_of(key) for key in answers_of(batch)})
+        metrics["dph/missing_answers"] = missing = asked // trainer.parameter_sync_step - drawn
+        if missing and not self._told:
+            self._told = True
+            logger.warning(
+                "%d answers are missing in a step, since their agent loops raised an error, which "
+                "verl's log has (dph/missing_answers counts them; told once)",
+                missing,
+            )
         return batch
 
     def _update(self) -> int:

@@ -41,6 +41,10 @@ def _opened(recipe: Path) -> tuple[Recipe, Environment, OneAtATime | None]:
     return read, task.environment, grader
 
 
+_WEIGHTS = {"min_global_steps": min, "max_global_steps": max}
+"""Of the steps after which the weights of a trajectory's turns were made."""
+
+
 @dataclass(slots=True)
 class _Row:
     """Tokens of a trajectory, and whether the policy wrote them."""
@@ -48,8 +52,8 @@ class _Row:
     ids: list[int] = field(default_factory=list)
     written: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
-    """Fields of verl's server about the last turn."""
+    said: list[dict[str, Any]] = field(default_factory=list)
+    """Fields of verl's server about each turn."""
 
     def add(self, ids: Sequence[int], logprobs: Sequence[float] | None) -> None:
         """Append a turn, or with None something that the policy read."""
@@ -90,6 +94,7 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
             with simple_timer("generate_sequences", metrics):
                 row = await self._act(episode, encoder, prompt, params, seed)
             verdict = await asyncio.to_thread(episode.verdict_by, grader, problem)
+        said = row.said or [dict.fromkeys(_WEIGHTS, max(step - 1, 0))]
         return AgentLoopOutput(
             prompt_ids=prompt,
             response_ids=row.ids or [self.tokenizer.eos_token_id],
@@ -99,7 +104,8 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
             num_turns=2 * episode.turns,
             metrics=metrics,
             extra_fields={
-                **row.extra,
+                **said[-1],
+                **{name: found(turn[name] for turn in said) for name, found in _WEIGHTS.items()},
                 "turn_scores": [],
                 "tool_rewards": [],
                 "reward_extra_info": told_verdict(verdict, score=verdict.reward),
@@ -125,7 +131,7 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
             answer = await self.server_manager.generate(
                 request_id=uuid4().hex, prompt_ids=[*prompt, *row.ids], sampling_params=dict(params)
             )
-            row.extra = dict(answer.extra_fields or {})
+            row.said.append(dict(answer.extra_fields))
             ids = answer.token_ids
             row.add(ids, answer.log_probs or [0.0] * len(ids))
             if not ids or ids[-1] not in stops:

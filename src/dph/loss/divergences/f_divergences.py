@@ -188,9 +188,7 @@ def reference_half(
     """
     if form == "k3":
         return apply_generator(
-            log_ratio,
-            _reference_k3,
-            lambda x: torch.sigmoid(x) * torch.expm1(x) / 2,
+            log_ratio, _reference_k3, lambda x: torch.sigmoid(x) * torch.expm1(x) / 2
         )
     if form == "nll":
         return with_derivative(log_ratio, lambda x: log_share(-x), lambda x: -torch.sigmoid(x))

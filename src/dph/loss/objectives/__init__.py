@@ -7,23 +7,20 @@ terms (``terms``), put together by ``objective``; ``dph.runs.objective`` makes o
 
 from typing import NoReturn
 
-from dph.loss.objectives.advantages import (
-    PKPO,
-    BayesianBoundaryGateOfGroup,
+from dph.loss.objectives.advantages.bbg import BayesianBoundaryGateOfGroup, boundary_gate
+from dph.loss.objectives.advantages.distributions import FlowRL
+from dph.loss.objectives.advantages.graded import graded_advantages, reads_of
+from dph.loss.objectives.advantages.group import (
     DifferentialSmoothing,
-    FlowRL,
     FocalAdvantage,
     GroupAdvantage,
     MaxRL,
-    PassAtK,
     UniformCorrect,
-    boundary_gate,
-    graded_advantages,
     group_advantages,
     has_signal,
     maxrl_advantages,
-    reads_of,
 )
+from dph.loss.objectives.advantages.pass_at_k import PKPO, PassAtK
 from dph.loss.objectives.mixed import (
     POLICY,
     LossBatch,

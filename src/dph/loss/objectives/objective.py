@@ -10,8 +10,8 @@ from torch import Tensor
 
 from dph.errors import DataError, SettingsError
 from dph.loss.divergences import Divergence, PolicyHalf
-from dph.loss.objectives.advantages import GroupAdvantage, reads_of
-from dph.loss.objectives.advantages.graded import attribute_of
+from dph.loss.objectives.advantages.graded import attribute_of, reads_of
+from dph.loss.objectives.advantages.group import GroupAdvantage
 from dph.loss.objectives.surrogates import ClippedSurrogate
 from dph.loss.objectives.terms import AnyAdvantage, Penalty, Surrogate, VocabularyPenalty
 

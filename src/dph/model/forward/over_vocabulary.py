@@ -162,6 +162,16 @@ def add_product(total: Tensor, left: Tensor, right: Tensor, *, first: bool = Fal
         total.add_(product(left, right))
 
 
+class HeadWeights(NamedTuple):
+    """A linear output layer and how its products become log-probs."""
+
+    weight: Float[Tensor, "vocabulary size"]
+    bias: Float[Tensor, "vocabulary"] | None
+    temperature: float
+    dtype: torch.dtype
+    """Of the products; everything else is float32, or float64 where the products are."""
+
+
 class _SelectedLogprobs(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -173,7 +183,7 @@ class _SelectedLogprobs(torch.autograd.Function):
         temperature: float,
         dtype: torch.dtype,
     ) -> Float[Tensor, "tokens"]:
-        logits = _Logits(hidden, weight, bias, temperature, dtype)
+        logits = _Logits(hidden, HeadWeights(weight, bias, temperature, dtype))
         log_sum, chosen = logits.new_numbers(len(hidden)), logits.new_numbers(len(hidden))
         with torch.autocast(hidden.device.type, enabled=False):
             for rows in logits.token_blocks():
@@ -187,7 +197,7 @@ class _SelectedLogprobs(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Float[Tensor, "tokens"]) -> tuple[Tensor | None, ...]:
         hidden, weight, bias, targets, log_sum = ctx.saved_tensors
-        logits = _Logits(hidden, weight, bias, ctx.temperature, ctx.dtype)
+        logits = _Logits(hidden, HeadWeights(weight, bias, ctx.temperature, ctx.dtype))
         scale = grad.to(log_sum.dtype) / ctx.temperature
         minus_scale = -scale[:, None]
         of_hidden = torch.empty_like(hidden, dtype=log_sum.dtype)
@@ -220,19 +230,13 @@ class _SelectedLogprobs(torch.autograd.Function):
 class _Logits:
     """Blocks of logits / temperature, in one buffer."""
 
-    def __init__(
-        self,
-        hidden: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        temperature: float,
-        dtype: torch.dtype,
-    ) -> None:
-        self.hidden, self.weight, self.bias = hidden.to(dtype), weight, bias
-        self.temperature, self.dtype = temperature, dtype
+    def __init__(self, hidden: Tensor, head: HeadWeights) -> None:
+        self.hidden = hidden.to(head.dtype)
+        self.weight, self.bias = head.weight, head.bias
+        self.temperature, self.dtype = head.temperature, head.dtype
         block, tokens = (CUDA_BLOCK, CUDA_TOKENS) if hidden.is_cuda else (BLOCK, TOKENS)
         self.tokens = min(tokens, max(len(hidden), 1))
-        self.words = min(max(block // self.tokens, 1), len(weight))
+        self.words = min(max(block // self.tokens, 1), len(head.weight))
         self.buffer = self.new_numbers(self.tokens * self.words)
 
     def new_numbers(self, count: int) -> Tensor:
@@ -299,16 +303,6 @@ TABLES = 5
 Statistic = Callable[[Float[Tensor, "positions vocabulary"], slice], Tensor]
 """Called with the log-probs (nats) of a block and with its place among all positions; returns
 ``[positions, values]`` of the block. It may be called twice and must say the same both times."""
-
-
-class HeadWeights(NamedTuple):
-    """A linear output layer and how its products become log-probs."""
-
-    weight: Float[Tensor, "vocabulary size"]
-    bias: Float[Tensor, "vocabulary"] | None
-    temperature: float
-    dtype: torch.dtype
-    """Of the products; everything else is float32, or float64 where the products are."""
 
 
 def log_table(

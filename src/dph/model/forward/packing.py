@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dph.errors import DataError, SettingsError
+from dph.model.prompts import common_length
 
 Ids = Sequence[int]
 
@@ -73,7 +74,7 @@ def prefix_forest(rows: Sequence[Ids], *, least_saved: int = LEAST_SAVED) -> lis
     keys = [array("i", row) for row in rows]
     bytes_of = [key.tobytes() for key in keys]
     order = sorted(range(len(rows)), key=bytes_of.__getitem__)
-    alike = [0, *(_alike(bytes_of[a], bytes_of[b]) // keys[0].itemsize for a, b in pairwise(order))]
+    alike = [0, *(common_length(keys[a], keys[b]) for a, b in pairwise(order))]
     return _Growing(order, alike, [len(row) for row in rows], least_saved).forest()
 
 
@@ -141,18 +142,6 @@ def _in_order(nodes: list[Node]) -> list[Node]:
         _in_order(node.children)
     nodes.sort(key=lambda node: node.rows[0])
     return nodes
-
-
-def _alike(a: bytes, b: bytes) -> int:
-    """Length of the common prefix, found by bisection."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def microbatches(lengths: Sequence[int], *, token_budget: int) -> list[list[int]]:

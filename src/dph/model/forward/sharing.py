@@ -129,8 +129,10 @@ def _support(model: PreTrainedModel, probe: _Probe, *, rounds: bool, gradients: 
             if refusal is None:
                 with evaluating(model):
                     refusal = _refusal_of_values(model, probe)
+                torch.clear_autocast_cache()  # before torch 2.10 its copies would have no gradient
             if refusal is None and gradients:
                 refusal = _refusal_of_gradients(model, probe)
+            torch.clear_autocast_cache()
     return Support(refusal, window)
 
 
@@ -155,6 +157,8 @@ def _refusal_of_values(model: PreTrainedModel, probe: _Probe) -> str | None:
     with torch.no_grad():
         try:
             packed = probe.packed(model)
+        except torch.OutOfMemoryError:
+            raise
         except (ModelError, KeyError, TypeError, RuntimeError) as error:
             return str(error)
         own = own_logits(model, probe.rows())
@@ -168,6 +172,8 @@ def _refusal_of_gradients(model: PreTrainedModel, probe: _Probe) -> str | None:
     with torch.enable_grad():
         try:
             ours = _gradients(model, probe.packed(model), probe)
+        except torch.OutOfMemoryError:
+            raise
         except (ModelError, RuntimeError) as error:
             return f"in its backward pass, {error}"
         own = _gradients(model, last_logits(model, probe.rows()), probe)

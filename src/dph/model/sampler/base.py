@@ -6,21 +6,11 @@ from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from dph.errors import SettingsError
+from dph.model.prompts import common_length
 from dph.records import Completion
 
 LEAST_SHARED = 16
 """Prompts that begin with fewer tokens alike run them each, as in the training forward."""
-
-
-def common_length(one: Sequence[object], other: Sequence[object]) -> int:
-    """Length of the common prefix of two prompts, in tokens or letters.
-
-    >>> common_length((1, 2, 3), (1, 2, 4, 5))
-    2
-    """
-    pairs = zip(one, other, strict=False)
-    differing = (at for at, (a, b) in enumerate(pairs) if a != b)
-    return next(differing, min(len(one), len(other)))
 
 
 def families(prompts: Iterable[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:

@@ -24,13 +24,7 @@ from dph.model.sampler.graded import (
     Ungraded,
 )
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Turn, Verdict
-from dph.tasks.environments import (
-    Environment,
-    EnvironmentVerifier,
-    Episode,
-    ToolResult,
-    turns_text,
-)
+from dph.tasks.environments import Environment, EnvironmentVerifier, Episode, ToolResult, turns_text
 from dph.tasks.verifiers.base import Verifier
 
 _NOT_CRASHED = Verdict(outcome=Outcome.WRONG, reward=0.0)

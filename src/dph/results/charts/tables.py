@@ -15,6 +15,7 @@ from dph.results.charts.text_table import (
     points,
     set_header,
     set_numbers,
+    visible,
 )
 from dph.results.vocabulary import chosen_ks, method_label, models_of, set_label
 from dph.runs.evaluate.comparison import ComparisonRow
@@ -86,7 +87,7 @@ def comparison_table(
     table = _table(caption, ["set", "method"], header)
     for name in sets:
         for i, row in enumerate(_rows(summary, name, shown, intervals=intervals)):
-            table.add_row("" if i else set_label(name), *row)
+            table.add_row("" if i else visible(set_label(name)), *row)
         table.add_section()
     return table
 
@@ -101,9 +102,9 @@ def differences_table(rows: Sequence[ComparisonRow]) -> Table:
         if last is not None and key != last:
             table.add_section()
         table.add_row(
-            set_label(row.set_name) if key != last else "",
+            visible(set_label(row.set_name)) if key != last else "",
             row.metric.replace("pass_at_", "pass@") if key != last else "",
-            row.run,
+            visible(row.run),
             percent(row.value, [row.lo, row.hi]),
             "baseline" if apart is None else points(apart.mean, [apart.lo, apart.hi]),
         )

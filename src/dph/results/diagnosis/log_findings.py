@@ -210,8 +210,7 @@ def _broken(rows: Rows) -> Iterator[Finding]:
             name = outcome.upper()
             text = f"The verifier's outcome was {name} for {_percent(mean)} of the answers."
             yield _finding(outcome, text, mean=mean)
-    unknown = [row["step"] for row in rows if "grad_norm" in row and row["grad_norm"] is None]
-    if unknown:
+    if unknown := [row["step"] for row in rows if "grad_norm" in row and row["grad_norm"] is None]:
         text = (
             f"The gradient was not finite in {len(unknown)} of {len(rows)} steps, first in step "
             f"{unknown[0]}."

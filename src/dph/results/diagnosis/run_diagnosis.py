@@ -184,8 +184,7 @@ def _problems(results: RunResults, pair: PairedSet, notes: list[str]) -> list[Pr
     except (DataError, SettingsError) as error:  # a recipe that is not valid names no problems
         notes.append(f"features of {set_name!r}: only the base model's accuracy, because {error}")
         return None
-    missing = [one for one in problem_ids if one not in found]
-    if missing:
+    if missing := [one for one in problem_ids if one not in found]:
         notes.append(
             f"features of {set_name!r}: only the base model's accuracy, because {len(missing)} of "
             f"its problems are not in the file that the recipe names, for example {missing[0]!r}"

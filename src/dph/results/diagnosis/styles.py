@@ -89,7 +89,9 @@ def _rows(
     shape = (len(scores.problem_ids), samples)
     correct = chosen["outcome"].to_numpy() == Outcome.CORRECT.value
     styles = np.array(chosen["style"].to_pylist(), dtype=object)
-    return styles.reshape(shape), correct.reshape(shape)
+    row = {one: place for place, one in enumerate(chosen["problem_id"].to_pylist()[::samples])}
+    order = [row[one] for one in scores.problem_ids]  # a table may have another
+    return styles.reshape(shape)[order], correct.reshape(shape)[order]
 
 
 def _counts(styles: np.ndarray, correct: np.ndarray, names: Sequence[str | None]) -> StyleCounts:
@@ -299,10 +301,7 @@ def _from_the_other(
     a: Float[np.ndarray, "problems styles"], b: Float[np.ndarray, "problems styles"]
 ) -> tuple[Float[np.ndarray, "problems styles"], Float[np.ndarray, "problems styles"]]:
     """Each where it is known, else the other, else 0: what neither shows has no mass in either."""
-    return (
-        np.nan_to_num(np.where(np.isnan(a), b, a)),
-        np.nan_to_num(np.where(np.isnan(b), a, b)),
-    )
+    return (np.nan_to_num(np.where(np.isnan(a), b, a)), np.nan_to_num(np.where(np.isnan(b), a, b)))
 
 
 # Complementarity: how much of Pass@k comes from styles of answering that know different things.

@@ -249,8 +249,7 @@ def _family_names(groups: Sequence[RunGroup], bases: Mapping[str, RunResults]) -
     first = {key: key for key in bases}
     for group in groups:
         keys = [run.base.identity for run in group.runs if run.base is not None]
-        joined = {first[key] for key in keys}
-        if joined:
+        if joined := {first[key] for key in keys}:
             one = min(joined, key=list(bases).index)
             first = {key: one if of in joined else of for key, of in first.items()}
     leaders = list(dict.fromkeys(first.values()))

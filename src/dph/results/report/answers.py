@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem
+from dph.results.charts.text_table import shortened
 from dph.results.read.run_results import Tokens
 from dph.results.report.report_data import ReportData, ReportRun, changes_of, evaluated_sets
 from dph.runs.evaluate.evaluated_runs import equal_answers
@@ -162,7 +163,7 @@ class _Piece:
         of = self._of
         problem = of.problems.get(problem_id)
         prompt = None if problem is None else prompt_text(problem)
-        fields = {} if problem is None else dict(problem.answer)
+        fields = {} if problem is None else self._cut(problem.answer)
         shown: dict[str, Any] = {"prompt": prompt, "fields": fields}
         if prompt is not None and len(prompt) > of.limits.longest:
             shown |= {"prompt": prompt[: of.limits.longest], "length": len(prompt)}
@@ -178,7 +179,7 @@ class _Piece:
                 self.size += min(len(one.text), of.limits.longest)
                 cells = {
                     "text": _number(one.text, self._texts),
-                    "reason": _number(one.reason, self._reasons),
+                    "reason": _number(self._short(one.reason), self._reasons),
                     "outcome": _number(one.outcome, of.outcomes),
                     "style": -1 if one.style is None else _number(one.style, of.styles),
                     "reward": one.reward,
@@ -190,6 +191,16 @@ class _Piece:
                 }
                 for name, value in cells.items():
                     columns[name].append(value)
+
+    def _cut(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a problem's answer; those that are too long as the text that is left."""
+        told = {name: v if isinstance(v, str) else json.dumps(v) for name, v in answer.items()}
+        cut = {name: self._short(text) for name, text in told.items()}
+        return {n: value if cut[n] == told[n] else cut[n] for n, value in answer.items()}
+
+    def _short(self, text: str) -> str:
+        self.size += min(len(text), self._of.limits.longest)
+        return shortened(text, characters=self._of.limits.longest)
 
     def document(self) -> dict[str, Any]:
         """The piece as JSON: problems ``first`` to ``first + len(problems)`` of the set."""

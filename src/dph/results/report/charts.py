@@ -422,8 +422,4 @@ _LEGEND = {
     "labelColor": "currentColor",
     "symbolOpacity": 1,
 }
-_AXIS = {
-    "format": PERCENT,
-    "tickCount": 5,
-    "labelExpr": "datum.value > 1.0001 ? '' : datum.label",
-}
+_AXIS = {"format": PERCENT, "tickCount": 5, "labelExpr": "datum.value > 1.0001 ? '' : datum.label"}

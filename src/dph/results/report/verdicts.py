@@ -133,8 +133,7 @@ class RunVerdict:
 
     def _where(self, name: str) -> str:
         """The set, if there are several."""
-        several = len({row.set_name for row in self._compared}) > 1
-        return f" {where_of(name)}" if several else ""
+        return f" {where_of(name)}" if len({row.set_name for row in self._compared}) > 1 else ""
 
     def _reach(self) -> list[str]:
         """The k at which the run is above and below the baseline, on the first sets."""

@@ -63,7 +63,6 @@ def changed_problems(model: SetScores, baseline: SetScores, *, most: int) -> lis
     require_same_problems(model, baseline, name_a="the model", name_b="the baseline")
     counts, before = model.correct_counts, baseline.correct_counts
     change = np.abs(counts / model.samples - before / baseline.samples)
-    ranked = np.argsort(-change, kind="stable")[:most]
     return [
         ChangedProblem(
             problem_id=model.problem_ids[i],
@@ -72,7 +71,7 @@ def changed_problems(model: SetScores, baseline: SetScores, *, most: int) -> lis
             baseline_correct=int(before[i]),
             baseline_samples=baseline.samples,
         )
-        for i in ranked
+        for i in np.argsort(-change, kind="stable")[:most]
         if change[i] > 0
     ]
 
@@ -127,8 +126,7 @@ class RunComparison(list[ComparisonRow]):
         return data_frame(pa.Table.from_pylist(rows, schema=_COLUMNS), arrow=arrow)
 
     def _repr_html_(self) -> str:
-        head = ("set", "metric", "run", "%", "difference, points")
-        return html_table(head, map(_texts, self))
+        return html_table(("set", "metric", "run", "%", "difference, points"), map(_texts, self))
 
 
 _COLUMNS = pa.schema(

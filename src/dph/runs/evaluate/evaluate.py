@@ -85,7 +85,11 @@ def evaluate(
     ``on_progress`` is called with the number of answers finished since the last call, of
     ``total_answers`` in all.
     """
-    _require_valid(sets, samples)
+    if samples < 1:
+        raise SettingsError(f"samples must be at least 1, got {samples}")
+    names = [chosen.name for chosen in sets]
+    if len(set(names)) < len(names):
+        raise SettingsError(f"evaluation sets need different names, got {', '.join(names)}")
     digest = _digest(sets, model=model, samples=samples, seed=seed, greedy=greedy)
     if samples_digest(path) == digest:
         table = read_samples(path)
@@ -166,14 +170,6 @@ def style_name(style: Callable[[str], str | None] | None) -> str | None:
     name = f"{module}:{getattr(style, '__qualname__', kind.__qualname__)}"
     own = module.partition(".")[0] == "dph"  # a user's may change while its name does not
     return name if own else f"{name} {code_fingerprint(style)}"
-
-
-def _require_valid(sets: Sequence[EvaluationSet], samples: int) -> None:
-    if samples < 1:
-        raise SettingsError(f"samples must be at least 1, got {samples}")
-    names = [chosen.name for chosen in sets]
-    if len(set(names)) < len(names):
-        raise SettingsError(f"evaluation sets need different names, got {', '.join(names)}")
 
 
 def _report(on_progress: Callable[[int], None] | None, amount: int) -> None:

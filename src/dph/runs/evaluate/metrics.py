@@ -85,8 +85,7 @@ def style_shares(styles: Iterable[str]) -> dict[str, float]:
     {'cte': 0.25, 'plain': 0.75}
     """
     counts = Counter(styles)
-    total = counts.total()
-    return {style: counts[style] / total for style in sorted(counts)}
+    return {style: counts[style] / counts.total() for style in sorted(counts)}
 
 
 def effective_styles(shares: Mapping[str, float]) -> float:

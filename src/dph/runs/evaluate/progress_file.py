@@ -18,7 +18,7 @@ from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
 from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores, set_summary
-from dph.runs.evaluate.tables import read_table, write_table
+from dph.runs.evaluate.tables import parts_by_set, read_table, write_table
 
 _WEIGHTS = {
     "entropy": "compared_tokens",
@@ -37,13 +37,13 @@ def step_summary(table: pa.Table, *, ks: Sequence[int], seed: int) -> dict[str, 
     nothing was compared.
     """
     known = table.filter(pc.is_valid(pc.field("correct")))  # without ungradable problems
-    scores = {name: _scores(rows) for name, rows in _by_set(known)}
+    scores = {name: _scores(rows) for name, rows in parts_by_set(known)}
     return {
         name: {
             **set_summary(scores[name], ks=ks, seed=seed),
             **{column: _token_mean(rows, column) for column in _WEIGHTS},
         }
-        for name, rows in _by_set(table)
+        for name, rows in parts_by_set(table)
         if name in scores
     }
 
@@ -56,13 +56,11 @@ def step_metrics_of(summary: Mapping[str, Mapping[str, Any]]) -> dict[str, float
     """
     found: dict[str, float | None] = {}
     for name, of_set in summary.items():
-        flat: dict[str, float | None] = {}
         for metric, value in _flat(of_set):
-            flat[metric] = value
-            interval = of_set["ci95"].get(metric)
-            if interval is not None:
-                flat[f"{metric}_lo"], flat[f"{metric}_hi"] = interval
-        found |= {f"eval/{name}/{metric}": value for metric, value in flat.items()}
+            key = f"eval/{name}/{metric}"
+            found[key] = value
+            if (interval := of_set["ci95"].get(metric)) is not None:
+                found[f"{key}_lo"], found[f"{key}_hi"] = interval
     return found
 
 
@@ -92,11 +90,6 @@ def _flat(of_set: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
             yield from ((f"style_{style}", share) for style, share in value.items())
         elif metric != "ci95" and not metric.startswith(("keep", "explore")):
             yield metric, value
-
-
-def _by_set(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    for name in table["set"].unique().to_pylist():
-        yield name, table.filter(pc.field("set") == name)
 
 
 def _scores(rows: pa.Table) -> SetScores:

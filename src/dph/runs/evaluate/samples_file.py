@@ -6,7 +6,7 @@ samples give equal files. ``tokens.parquet`` is also read here, without torch.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from dph.runs.directory import SAMPLES as SAMPLES_NAME
 from dph.runs.evaluate.answers.read import answer_files, by_sets, read_answers
 from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores
-from dph.runs.evaluate.tables import digest_of, read_table, write_table
+from dph.runs.evaluate.tables import digest_of, parts_by_set, read_table, write_table
 
 logger = logging.getLogger(__name__)
 
@@ -96,13 +96,12 @@ def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
     if not schema.equals(SAMPLES):
         raise DataError(
             f"{path} is not a samples file: its columns are {', '.join(schema.names)}, expected "
-            f"{', '.join(SAMPLES.names)}"
+            f"{', '.join(SAMPLES.names)}; give a file of other answers another name"
         )
     for column in table.column_names:
         if column != "style" and table[column].null_count:
             raise DataError(f"{path} is damaged: {column!r} is missing in some rows")
-    unknown = set(table["outcome"].unique().to_pylist()) - {outcome.value for outcome in Outcome}
-    if unknown:
+    if unknown := set(table["outcome"].unique().to_pylist()) - set(Outcome):
         raise DataError(f"{path} is damaged: unknown outcome {min(unknown)!r}")
     return table
 
@@ -173,8 +172,7 @@ def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Set
         bad[name] = [*bad.get(name, ()), *ids]
     scores: dict[str, dict[str, SetScores]] = {}
     for label, table in tables.items():
-        crashed = table.filter(pc.field("outcome") == Outcome.CRASHED.value).num_rows
-        if crashed:
+        if crashed := table.filter(pc.field("outcome") == Outcome.CRASHED.value).num_rows:
             logger.warning(
                 "%s: the verifier crashed on %d of %d samples, which count as wrong; dph passk "
                 "leaves them out",
@@ -183,7 +181,7 @@ def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Set
         try:
             scores[label] = {
                 name: _set_scores(name, _without(part, bad.get(name, ())))
-                for name, part in _parts_by_set(table)
+                for name, part in parts_by_set(table)
             }
         except DataError as error:
             raise DataError(f"{label}: {error}") from error
@@ -200,12 +198,6 @@ def _put_in_one_order(scores: Mapping[str, dict[str, SetScores]]) -> None:
             order = orders.setdefault(name, part.problem_ids)
             if order != part.problem_ids and set(order) == set(part.problem_ids):
                 sets[name] = part.only(order)
-
-
-def _parts_by_set(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    names = table["set"].to_numpy()
-    for name in dict.fromkeys(names):
-        yield name, table.filter(pc.field("set") == name)
 
 
 def _set_scores(name: str, table: pa.Table) -> SetScores:
@@ -263,7 +255,7 @@ def _not_in_all(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
         return {}
     sets: dict[str, dict[str, list[str]]] = {}
     for label, table in tables.items():
-        for name, part in _parts_by_set(table):
+        for name, part in parts_by_set(table):
             sets.setdefault(name, {})[label] = part["problem_id"].unique().to_pylist()
     found = {}
     for name, by_label in sets.items():

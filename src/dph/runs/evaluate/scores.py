@@ -1,7 +1,7 @@
 """The scores of one set of problems, and their summary in evaluation.json."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,21 +121,15 @@ def set_summary(
     """
     values = metric_values(scores, ks)
     means = {name: float(of_problem.mean()) for name, of_problem in values.items()}
-    intervals: dict[str, list[float] | None] = {"greedy": None}
-    for name, of_problem in values.items():
-        intervals[name] = list(bootstrap_mean(of_problem, seed=seed))
-    kept = retention_of(scores, base, retention_k)
+    intervals = {name: list(bootstrap_mean(each, seed=seed)) for name, each in values.items()}
     return {
         "problems": len(scores.problem_ids),
         "greedy": means.get("greedy"),
         "mean": means["mean"],
         "pass_at_k": {str(k): means[f"pass_at_{k}"] for k in sorted(set(ks))},
-        "ci95": intervals,
+        "ci95": {"greedy": None} | intervals,
         "cut_off": scores.cut_off,
-        "keep": kept.keep,
-        "explore": kept.explore,
-        "keep_null": kept.keep_null,
-        "explore_null": kept.explore_null,
+        **asdict(retention_of(scores, base, retention_k)),
         "styles": dict(scores.shares),
         "effective_styles": effective_styles(scores.shares) if scores.shares else None,
     }
@@ -146,15 +140,13 @@ def require_same_problems(a: SetScores, b: SetScores, *, name_a: str, name_b: st
     if a.problem_ids == b.problem_ids:
         return
     for only, other, owner, lacking in ((a, b, name_a, name_b), (b, a, name_b, name_a)):
-        missing = sorted(set(only.problem_ids) - set(other.problem_ids))
-        if missing:
+        if missing := sorted(set(only.problem_ids) - set(other.problem_ids)):
             raise DataError(
                 f"{name_a} and {name_b} cannot be compared problem by problem: {len(missing)} "
                 f"problem(s) of {owner} are not in {lacking}, for example {missing[0]!r}"
             )
-    at = next(
-        i for i, (x, y) in enumerate(zip(a.problem_ids, b.problem_ids, strict=True)) if x != y
-    )
+    pairs = zip(a.problem_ids, b.problem_ids, strict=True)
+    at = next(i for i, (x, y) in enumerate(pairs) if x != y)
     raise DataError(
         f"{name_a} and {name_b} list their problems in different orders: "
         f"at position {at}, one has {a.problem_ids[at]!r}, the other {b.problem_ids[at]!r}"
@@ -170,15 +162,12 @@ def keep_problems(path: Path, sets: Mapping[str, Sequence[Problem]]) -> None:
 
     It has one row per problem, not one per answer.
     """
-    digest = recipe_digest(
-        {name: problems_fingerprint(sets[name]) for name in sets}, PROBLEMS_SCHEMA
-    )
+    told = {name: problems_fingerprint(problems) for name, problems in sets.items()}
+    digest = recipe_digest(told, PROBLEMS_SCHEMA)
     if digest_of(path) == digest:
         return
     rows = [
-        {"set": name, **problem_columns(problem)}
-        for name, problems in sets.items()
-        for problem in problems
+        {"set": name, **problem_columns(p)} for name, problems in sets.items() for p in problems
     ]
     table = pa.Table.from_pylist(rows, schema=PROBLEMS)
     write_table(path, table, digest=digest, schema=PROBLEMS_SCHEMA)

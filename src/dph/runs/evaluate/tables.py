@@ -1,8 +1,10 @@
 """Tables of an evaluation as parquet files that carry the digest of their inputs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dph._base.files import atomic_path
@@ -47,3 +49,9 @@ def read_table(path: Path, *, schema: int) -> pa.Table:
     if found != str(schema):
         raise DataError(f"{path} has schema {found}, this version of dph reads {schema}")
     return table
+
+
+def parts_by_set(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each set, in the order of the table."""
+    for name in table["set"].unique().to_pylist():
+        yield name, table.filter(pc.field("set") == name)

@@ -241,12 +241,11 @@ def require_policy(
     Raises:
         PoolError: names what differs, both values, and what to do.
     """
-    weights = {} if model_fingerprint is None else {"model_fingerprint": model_fingerprint}
     wanted = {
         "tokenizer_fingerprint": tokenizer_fingerprint,
         "temperature": temperature,
         "dtype": dtype,
-        **weights,
+        **({} if model_fingerprint is None else {"model_fingerprint": model_fingerprint}),
         **also,
     }
     require_source(place, found, found.source.model_copy(update=wanted))

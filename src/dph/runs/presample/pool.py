@@ -133,9 +133,7 @@ def write_pool(
     """
     require_free(path)
     stored = rehearsal_table(rehearsal)
-    explored = [
-        {**problem_columns(problem), "correct": correct} for problem, correct in exploration
-    ]
+    explored = [{**problem_columns(p), "correct": correct} for p, correct in exploration]
     bad = [{name: str(getattr(row, name)) for name in UNGRADABLE.names} for row in ungradable]
     tables: dict[str, tuple[pa.Schema, Sequence[pa.Table]]] = {
         "exploration.parquet": (EXPLORATION, [pa.Table.from_pylist(explored, schema=EXPLORATION)]),

@@ -14,7 +14,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dph._base.files.parts import TableParts
+from dph._base.files.parts import Earlier, TableParts
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.episodes import EpisodeSampler
 from dph.model.sampler.graded import Rollout
@@ -238,8 +238,7 @@ def split_again(
 
 def _warn_of(ungradable: Sequence[Ungradable]) -> None:
     for outcome, what in _WHY.items():
-        found = [problem for problem in ungradable if problem.outcome == outcome]
-        if found:
+        if found := [problem for problem in ungradable if problem.outcome == outcome]:
             logger.warning(
                 "%d problem(s) left out: %s, for example %r: %s",
                 *(len(found), what, found[0].problem_id, found[0].reason),
@@ -268,9 +267,7 @@ def _kept_samples(
 def _rehearsal_samples(
     chosen: Sequence[tuple[Problem, GradedCompletion, int]], scored: StoredForm
 ) -> list[RehearsalSample]:
-    prompts = [
-        graded.completion.prompt_ids or scored.encode(problem) for problem, graded, _ in chosen
-    ]
+    prompts = [graded.completion.prompt_ids or scored.encode(p) for p, graded, _ in chosen]
     completions = [graded.completion.token_ids for _, graded, _ in chosen]
     written = [graded.completion.written for _, graded, _ in chosen]
     acting = {} if all(row is None for row in written) else {"written": written}
@@ -281,13 +278,11 @@ def _rehearsal_samples(
             sample_index=graded.completion.sample_index,
             prompt_ids=prompt,
             completion_ids=graded.completion.token_ids,
-            ref_logprobs=logprobs,
+            ref_logprobs=score,
             correct=correct,
             written=graded.completion.written,
         )
-        for (problem, graded, correct), prompt, logprobs in zip(
-            chosen, prompts, scores, strict=True
-        )
+        for (problem, graded, correct), prompt, score in zip(chosen, prompts, scores, strict=True)
     ]
 
 
@@ -342,6 +337,7 @@ def presample(
     parts = TableParts(
         path.with_name(f"{path.name}.partial"),
         digest=recipe_digest(drawn_from, grading.model_dump(mode="json"), FORMAT, size),
+        earlier=Earlier.REQUIRED_SAME,
     )
 
     def drawn(chunk: Sequence[Problem]) -> pa.Table:

@@ -123,12 +123,9 @@ _ROWS = 1024
 
 def graded_table(groups: Sequence[Sequence[GradedCompletion]]) -> pa.Table:
     rows = [
-        {
-            **{name: getattr(graded.completion, name) for name in _OF_COMPLETION},
-            **graded.verdict_columns(),
-        }
+        {name: getattr(one.completion, name) for name in _OF_COMPLETION} | one.verdict_columns()
         for group in groups
-        for graded in group
+        for one in group
     ]
     acting = bool(rows) and rows[0]["written"] is not None
     return pa.Table.from_pylist(rows, schema=TRAJECTORIES if acting else GRADED)

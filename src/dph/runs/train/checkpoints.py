@@ -34,6 +34,7 @@ from dph.runs.directory import (
     step_of,
     write_best,
 )
+from dph.runs.train.collect import NoSignalError
 from dph.runs.train.optimizer import load_optimizer, save_optimizer
 from dph.runs.train.rows import Position
 from dph.tasks.verifiers.base import Verifier
@@ -185,15 +186,15 @@ class RunCheckpoints:
         remove_old(self._directory, keep=self._train.keep_checkpoints, spare=progress.step)
 
     @contextlib.contextmanager
-    def saved_if_the_verifier_breaks(self, progress: Progress) -> Iterator[None]:
-        """Save the finished steps when the block ends with a VerifierError.
+    def saved_if_nothing_is_learnt(self, progress: Progress) -> Iterator[None]:
+        """Save the finished steps when the block ends without an answer to learn from.
 
         Answers are graded before anything is learnt from them, so the weights are still those of
         the last finished step.
         """
         try:
             yield
-        except VerifierError:
+        except (VerifierError, NoSignalError):
             if progress.step > (self.saved_step or 0):
                 self.save(progress)
             raise

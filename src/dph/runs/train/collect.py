@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 from dph._base.randomness import derived_seed, generator
 from dph.errors import TrainingError
@@ -20,6 +21,10 @@ from dph.records import UNGRADED, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.prompts import require_unlabelled
 from dph.runs.train.rows import Position, next_problems
 from dph.tasks.agreement import Comparer, largest_class
+
+
+class NoSignalError(TrainingError):
+    """No group of a step can be learnt from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +48,7 @@ class Group:
     @property
     def has_signal(self) -> bool:
         """True if the rewards of the graded completions differ."""
-        rewards = {
-            g.verdict.reward
-            for g, graded in zip(self.completions, self.graded, strict=True)
-            if graded
-        }
-        return len(rewards) > 1
+        return len({g.verdict.reward for g in compress(self.completions, self.graded)}) > 1
 
 
 _NO_RESULT = Verdict(
@@ -88,8 +88,7 @@ class SelfConsistency:
         seed = derived_seed(self.seed, "unlabelled rollout", step)
         drawn = draw.ungraded(problems, samples=samples, seed=seed)
         sampled = time.perf_counter()
-        texts = [tuple(c.answer for c in group) for group in drawn.groups]
-        verdicts = self.verdicts(problems, texts)
+        verdicts = self.verdicts(problems, [[c.answer for c in group] for group in drawn.groups])
         groups = tuple(
             tuple(
                 GradedCompletion(
@@ -169,13 +168,11 @@ def collect(
         if kept and not objective.dynamic_sampling:
             break
     if wanted and not kept:
-        raise TrainingError(f"step {step}: {_why_nothing_is_left(state)}")
+        raise NoSignalError(f"step {step}: {_why_nothing_is_left(state)}")
     kept = kept[:wanted]
     if unlabelled is not None:
         rollout = unlabelled.roll_out(draw, step, samples=train.samples_per_problem)
-        refills = state.refills
         state, groups = _added(state, rollout, state.position, labelled=False)
-        state = replace(state, refills=refills)
         kept += [g for g in groups if g.has_signal or not objective.dynamic_sampling]
     return replace(state, groups=tuple(kept), refills=max(state.refills, 0))
 
@@ -203,7 +200,7 @@ def _added(
         state,
         drawn=state.drawn + groups,
         position=position,
-        refills=state.refills + 1,
+        refills=state.refills + labelled,
         sampling_seconds=state.sampling_seconds + rollout.sampling_seconds,
         grading_seconds=state.grading_seconds + rollout.grading_seconds,
     )

@@ -88,8 +88,7 @@ def write_initial_answers(
     ]
     acting = any(row["written"] is not None for row in rows)
     columns = _COLUMNS.append(WRITTEN) if acting else _COLUMNS
-    table = pa.Table.from_pylist(rows, schema=columns)
-    write_table(path, table, digest=digest, schema=SCHEMA)
+    write_table(path, pa.Table.from_pylist(rows, schema=columns), digest=digest, schema=SCHEMA)
 
 
 def read_initial_answers(
@@ -341,9 +340,8 @@ class Evaluations(Closing):
         return _DrawnSet(name=chosen.name, sampled=sampled, greedy=greedy, compared=compared)
 
     def _first(self, drawn: Drawn) -> list[list[AnswerTokens]]:
-        count = self._settings.during.compared
         return [
-            [AnswerTokens(c.token_ids, c.written) for c in group[:count]]
+            [AnswerTokens(c.token_ids, c.written) for c in group[: self._settings.during.compared]]
             for group in drawn.completions
         ]
 

@@ -111,7 +111,6 @@ def _cut(text: str) -> str:
 logger = logging.getLogger(__name__)
 
 SCHEMA = 1
-_ANSWER = [GRADED.field(name) for name in ("outcome", "reward", "reason", "style")]
 KEPT = pa.schema(
     [
         ("step", pa.int32()),
@@ -124,7 +123,7 @@ KEPT = pa.schema(
         ("tokens", pa.int32()),
         ("logprob", pa.float64()),
         ("finished", pa.bool_()),
-        *_ANSWER,
+        *(GRADED.field(name) for name in ("outcome", "reward", "reason", "style")),
     ]
 ).with_metadata({b"dph.schema": str(SCHEMA).encode()})
 

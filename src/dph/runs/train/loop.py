@@ -139,10 +139,14 @@ def step(
     gap = rows.gap if again else reports[0].gap  # the rows hold the sampler's log-probs there
     warn_of_gap(gap, dtype=learner.forward.dtype)
     metrics = step_metrics(rollout, reports, gap, step=number, learning_rate=rate)
-    return (
-        Progress(step=number, optimizer_steps=done, position=rollout.position),
-        {**metrics, **_resources(metrics, started, rolled_out)},
-    )
+    now = time.perf_counter()
+    metrics |= {
+        "seconds_update": now - rolled_out,
+        "seconds": now - started,
+        "tokens_per_second": (metrics["tokens"] or 0) / (now - started),
+        **peak_memory(),
+    }
+    return Progress(step=number, optimizer_steps=done, position=rollout.position), metrics
 
 
 def _sample_and_grade(learner: Learner, position: Position, number: int) -> Collected:
@@ -158,16 +162,6 @@ def _sample_and_grade(learner: Learner, position: Position, number: int) -> Coll
         objective=recipe.objective,
         unlabelled=learner.actors.self_consistency,
     )
-
-
-def _resources(metrics: Metrics, started: float, rolled_out: float) -> Metrics:
-    seconds = time.perf_counter() - started
-    return {
-        "seconds_update": time.perf_counter() - rolled_out,
-        "seconds": seconds,
-        "tokens_per_second": (metrics["tokens"] or 0) / seconds,
-        **peak_memory(),
-    }
 
 
 def _minibatches(
@@ -225,7 +219,7 @@ def train(
         on_start(state.step)
         recorder.go_on()
         while state.step < recipe.train.steps and not stop():
-            with _explained(state, directory), checkpoints.saved_if_the_verifier_breaks(state):
+            with _explained(state, directory), checkpoints.saved_if_nothing_is_learnt(state):
                 state, metrics = step(state, learner, recorder.on_rollout)
             recorder.on_step(state, metrics)
             on_step(metrics)
@@ -395,13 +389,13 @@ class _Recorder:
     def begin_evaluation(self) -> None:
         """Draw the answers of an evaluation, if one is due."""
         if self._evaluations is not None and self._evaluations.is_due(self._state.step):
-            with self._checkpoints.saved_if_the_verifier_breaks(self._state):
+            with self._checkpoints.saved_if_nothing_is_learnt(self._state):
                 self._evaluations.begin(self._state.step)
 
     def finish_evaluation(self) -> None:
         """Record the evaluation of the last finished step, whose weights are still in memory."""
         if self._evaluations is not None:
-            with self._checkpoints.saved_if_the_verifier_breaks(self._state):
+            with self._checkpoints.saved_if_nothing_is_learnt(self._state):
                 self._record(self._evaluations.finish())
 
     def _record(self, found: Sequence[StepEvaluation]) -> None:

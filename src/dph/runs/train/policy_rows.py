@@ -42,8 +42,7 @@ def group_samples(
     logprobs = lengths = initial = None
     if LOGPROBS in reads:
         logprobs = torch.tensor([sum(row.old_logprobs) for row in rows]).view(len(groups), -1)
-        lengths = torch.tensor([max(1, length_of(row)) for row in rows])
-        lengths = lengths.view_as(logprobs)
+        lengths = torch.tensor([max(1, length_of(row)) for row in rows]).view_as(logprobs)
     scored = [row.ref_logprobs for row in rows if row.ref_logprobs is not None]
     if REF_LOGPROBS in reads and len(scored) == len(rows):
         initial = torch.tensor([sum(values) for values in scored]).view(len(groups), -1)

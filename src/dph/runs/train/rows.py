@@ -3,12 +3,14 @@
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 from pathlib import Path
 
 from dph._base.randomness import generator
 from dph.errors import PoolError
 from dph.loss.objectives import Reduction
-from dph.model.sampler.base import LEAST_SHARED, common_length, families
+from dph.model.prompts import common_length
+from dph.model.sampler.base import LEAST_SHARED, families
 from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
 from dph.runs.presample.tables import RehearsalSample
@@ -41,9 +43,8 @@ def require_lengths(
     samples: Sequence[RehearsalSample], *, reduction: Reduction, most: int, place: Path
 ) -> None:
     """Refuse stored answers that are longer than what ``fixed_length`` divides by."""
-    if reduction != "fixed_length":
-        return
-    if (longest := max(map(length_of, samples), default=0)) > most:
+    longest = max(map(length_of, samples), default=0)
+    if reduction == "fixed_length" and longest > most:
         raise PoolError(
             f"{place} holds an answer of {longest} tokens, which objective.reduction = "
             f'"fixed_length" divides by {most}: raise the limit of new answers to {longest}, or '
@@ -81,10 +82,18 @@ def split_minibatches(
     return [
         Minibatch(
             groups=tuple(tuple(group) for group in groups[part::parts]),
-            stored={name: tuple(samples[part::parts]) for name, samples in stored.items()},
+            stored={name: _share(samples, part, parts) for name, samples in stored.items()},
         )
         for part in range(parts)
     ]
+
+
+def _share(
+    samples: Sequence[RehearsalSample], part: int, parts: int
+) -> tuple[RehearsalSample, ...]:
+    """Every so many prompts with their answers: a prompt that was drawn whole stays whole."""
+    prompts = [tuple(of) for _, of in groupby(samples, key=lambda sample: sample.prompt_ids)]
+    return tuple(chain.from_iterable(prompts[part::parts]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +115,8 @@ def next_problems(
     if position.offset + count > len(problems):
         position = Position(epoch=position.epoch + 1)
     order = generator(seed, "problems", position.epoch).permutation(len(problems))
-    chosen = order[position.offset : position.offset + count]
     after = Position(epoch=position.epoch, offset=position.offset + count)
-    return [problems[i] for i in chosen], after
+    return [problems[i] for i in order[position.offset : after.offset]], after
 
 
 def stored_of_step(
@@ -176,8 +184,7 @@ def schemas_of_step(
         for number, family in enumerate(families(sample.prompt_ids for sample in samples))
         for prompt in family
     }
-    drawn = generator(seed, "rehearsal", step).permutation(len(samples))
-    order = [samples[place] for place in drawn]
+    order = rehearsal_of_step(samples, len(samples), step, seed=seed)
     met: dict[int, int] = {}
     for sample in order:
         met.setdefault(family_of[sample.prompt_ids], len(met))
@@ -195,9 +202,8 @@ def _within(samples: Sequence[RehearsalSample], most: int) -> list[RehearsalSamp
     for sample in samples:
         row = (*sample.prompt_ids, *sample.completion_ids)
         at = bisect(rows, row)
-        alike = max(
-            (common_length(row, other) for other in rows[max(at - 1, 0) : at + 1]), default=0
-        )
+        near = rows[max(at - 1, 0) : at + 1]
+        alike = max((common_length(row, other) for other in near), default=0)
         used += len(row) - (alike if alike >= LEAST_SHARED else 0)
         if chosen and used > most:
             break

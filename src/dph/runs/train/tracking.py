@@ -18,7 +18,7 @@ from dph._base.files import write_json_lines
 from dph.errors import SettingsError
 from dph.recipe import Recipe, TrackingSettings
 from dph.recipe.section import flat
-from dph.records import GradedCompletion, Outcome
+from dph.records import UNGRADED, GradedCompletion, Outcome
 from dph.runs.directory import read_metrics
 from dph.runs.evaluate.metrics import effective_styles, style_shares
 from dph.runs.train.collect import Collected, Group
@@ -38,22 +38,24 @@ def step_metrics(
 ) -> dict[str, float | int | None]:
     """The metrics of one step, except its total time and its memory.
 
-    ``reward``, ``correct``, ``zero_variance`` and outcomes are of all labelled answers that were
-    drawn, entropy, lengths and styles of all answers. ``ungradable`` counts the groups that were
-    left out because of their gold answer. Loss terms are means over the step's optimizer steps;
-    ``kl_penalty`` and ``divergence`` are the sums of the penalties and of the anchors before their
-    weights, which also have their names if there are several. ``entropy`` (nats a token) is the
-    mean of -log pi over the sampled tokens: without bias at top-p 1.
+    ``zero_variance`` and outcomes are of all labelled answers that were drawn, ``reward`` and
+    ``correct`` of those that could be graded, entropy, lengths and styles of all answers.
+    ``ungradable`` counts the groups that were left out because of their gold answer. Loss terms are
+    means over the step's optimizer steps; ``kl_penalty`` and ``divergence`` are the sums of the
+    penalties and of the anchors before their weights, which also have their names if there are
+    several. ``entropy`` (nats a token) is the mean of -log pi over the sampled tokens: without bias
+    at top-p 1.
     """
     graded = [g for group in collected.drawn for g in group.completions]
     tokens = sum(g.completion.length for g in graded)
     groups = [group for group in collected.drawn if group.labelled]
     labelled = [g for group in groups for g in group.completions]
+    judged = [g for g in labelled if g.verdict.outcome not in UNGRADED]
     outcomes = Counter(g.verdict.outcome for g in labelled)
     return {
         "step": step,
-        "reward": _mean(g.verdict.reward for g in labelled),
-        "correct": _mean(g.verdict.outcome is Outcome.CORRECT for g in labelled),
+        "reward": _mean(g.verdict.reward for g in judged),
+        "correct": _mean(g.verdict.outcome is Outcome.CORRECT for g in judged),
         "entropy": -sum(sum(g.completion.logprobs) for g in graded) / tokens if tokens else nan,
         **_styles(graded),
         "zero_variance": _mean(not group.has_signal for group in groups),
@@ -82,11 +84,7 @@ def step_metrics(
         "tokens": tokens,
         "seconds_sampling": collected.sampling_seconds,
         "seconds_grading": collected.grading_seconds,
-        **{
-            f"outcome_{outcome.value.lower()}": outcomes[outcome] / len(labelled)
-            for outcome in Outcome
-            if outcomes[outcome]
-        },
+        **{f"outcome_{o.lower()}": outcomes[o] / len(labelled) for o in Outcome if outcomes[o]},
     }
 
 
@@ -130,10 +128,9 @@ def _mean(values: Iterable[float]) -> float:
 
 def _by_name(kind: str, reports: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean of each term if there are several."""
-    names = list(reports[0])
-    if len(names) == 1:
+    if len(reports[0]) == 1:
         return {}
-    return {f"{kind}_{name}": fmean(report[name] for report in reports) for name in names}
+    return {f"{kind}_{name}": fmean(report[name] for report in reports) for name in reports[0]}
 
 
 def _styles(graded: Sequence[GradedCompletion]) -> dict[str, float | None]:
@@ -150,8 +147,7 @@ class MetricsLog:
     def __init__(self, path: Path, *, step: int) -> None:
         """Keep the lines up to ``step``; later ones will be written again."""
         self._path = path
-        kept = [line for line in read_metrics(path) if line["step"] <= step]
-        write_json_lines(path, kept)
+        write_json_lines(path, [line for line in read_metrics(path) if line["step"] <= step])
 
     def write(self, metrics: Metrics) -> None:
         """Append a line; a value that is not finite is written as null."""

@@ -149,7 +149,6 @@ def update(
     for name, value in (term for of in found for term in of.items()):
         sums[name] += value
     new = sum(length_of(w.row) for w in weighted if w.source == POLICY)
-    most = max((of["moved_most"] for of in found), default=0.0)
     policy_rows = [row for group in minibatch.groups for row in group]
     stored_rows = sum(len(minibatch.stored[name]) for name in objective.anchors)
     return UpdateReport(
@@ -165,7 +164,7 @@ def update(
         masked=sum(row.masked for row in policy_rows),
         row_tokens=sum(len(w.row.prompt_ids) + len(w.row.completion_ids) for w in weighted),
         computed_tokens=work.tokens,
-        gap=LogprobGap(sums["moved"] / new, most) if new else None,
+        gap=LogprobGap(sums["moved"] / new, max(of["moved_most"] for of in found)) if new else None,
     )
 
 
@@ -334,8 +333,7 @@ def padded(values: Sequence[Sequence[float]], width: int) -> np.ndarray[Any, np.
 
 def save_failed_batch(path: Path, error: NonFiniteLossError, *, step: int) -> None:
     """Write the rows as JSON; numbers that are not finite become strings."""
-    rows = [_plain(weighted) for weighted in error.rows]
-    write_json(path, {"step": step, "error": str(error), "rows": rows})
+    write_json(path, {"step": step, "error": str(error), "rows": list(map(_plain, error.rows))})
 
 
 def _plain(weighted: WeightedRow) -> dict[str, Any]:

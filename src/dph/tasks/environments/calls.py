@@ -376,7 +376,8 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 
 def _of_type(hint: Any, place: str) -> Schema:
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is None:
+    if not arguments:
+        hint = origin or hint  # that of typing.List is list
         if isinstance(hint, type) and issubclass(hint, Enum):
             return _choices([member.value for member in hint], place)
         if hint in _BASIC:

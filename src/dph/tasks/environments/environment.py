@@ -21,7 +21,7 @@ from dph._base.import_path import (
     source_fingerprint,
 )
 from dph._base.randomness import derived_seed
-from dph._processes.workers.process import Reply, ReplyKind, WorkerProcess, encode, worker_zygote
+from dph._processes.workers.process import ReplyKind, WorkerProcess, encode, worker_zygote
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.environments.calls import FORMS, BadCall, ToolCall, clean, fault_of, with_names
@@ -316,7 +316,7 @@ class Episode(Closing):
         self.order: list[str] = []
         self.messages: list[dict[str, Any]] = []
         self.turns = self.failures = 0
-        answer = self._ask(reset, "reset", "said")
+        answer = self._ask(reset, "reset")
         if answer is not None:
             self.said = answer[1]
         elif self.ending is not None:  # before the policy did anything, whatever it was
@@ -390,7 +390,7 @@ class Episode(Closing):
                     "is no verifier: nothing says what a trajectory is worth"
                 )
             told = self.messages if self._environment.reads_messages else []
-            found = self._ask(encode(["reward", told]), "get_reward", "worth")
+            found = self._ask(encode(["reward", told]), "get_reward")
             if found is not None:
                 _, outcome, reward, reason = found
                 self._end(Outcome(outcome), reason, reward)
@@ -419,8 +419,7 @@ class Episode(Closing):
             return self._failure("", f"no tool is named {call.name!r:.80}; there are {tools}")
         if fault := fault_of(schema, call.arguments):
             return self._failure(call.name, fault)
-        request = encode(["call", call.name, dict(call.arguments)])
-        answer = self._ask(request, call.name, "result", "raised")
+        answer = self._ask(encode(["call", call.name, dict(call.arguments)]), call.name)
         if answer is None:
             return ToolResult(call.name, "", failed=True)
         if answer[0] == "raised":
@@ -442,14 +441,9 @@ class Episode(Closing):
             self._end(Outcome.INVALID, f"more than {allowed} calls failed, the last: {reason}")
         return ToolResult.of_error(tool, reason)
 
-    def _ask(self, request: bytes, what: str, *kinds: str) -> list[Any] | None:
-        """The child's answer, of one of these kinds; None where it ended the trajectory."""
-        try:
-            reply = self._worker.exchange([request])[0]
-            if reply.kind is ReplyKind.OK:
-                _require_form(reply.value, kinds)
-        except (ValueError, TypeError, LookupError):  # a class wrote into the pipe of its process
-            reply = Reply(ReplyKind.CRASHED, reason="its process sent a malformed answer")
+    def _ask(self, request: bytes, what: str) -> list[Any] | None:
+        """The child's answer; None where it ended the trajectory."""
+        reply = self._worker.exchange([request])[0]
         if reply.kind is ReplyKind.OK and not self._worker.retired:
             answer: list[Any] = reply.value
             if answer[0] not in ("over", "crashed"):
@@ -469,15 +463,3 @@ class Episode(Closing):
     def _end(self, outcome: Outcome, reason: str, reward: float = 0.0) -> None:
         self.ending = Verdict(outcome=outcome, reward=reward, reason=reason)
         self.close()
-
-
-def _require_form(answer: Any, kinds: Sequence[str]) -> None:
-    """Refuse an answer that the child does not give."""
-    kind, *content = answer
-    if kind == "worth":
-        outcome, reward, reason = content
-        Verdict(outcome=Outcome(outcome), reward=reward, reason=reason)
-    elif [type(each) for each in content] != [str]:
-        raise ValueError(kind)
-    if kind not in (*kinds, "over", "crashed"):
-        raise ValueError(kind)

@@ -23,6 +23,7 @@ from dph.tasks.verifiers.math.verifier import MathPair, MathVerifier
 from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
 from dph.tasks.verifiers.sql.extraction import extract_sql
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
+from dph.tasks.verifiers.table import require_own_settings
 
 Pair = TypeVar("Pair")
 _NO_ID = "(no problem_id)"
@@ -79,9 +80,7 @@ class VerifierRowGrader(PairRowGrader[tuple[Problem, str]]):
         row = VERIFIERS.get(verifier)
         if row is not None and row.elsewhere:
             raise SettingsError(row.elsewhere)
-        own = {} if row is None else row.settings
-        if others := [key for key in settings if key not in own]:
-            raise SettingsError(f"{others[0]} is not a setting of the verifier {verifier!r}")
+        require_own_settings(verifier, settings)
         self._gold = gold or (None if row is None else row.column)
         self._one_at_a_time = Lock()
         made = make_verifier(verifier, workers=workers, timeout=timeout, **settings)

@@ -13,6 +13,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,16 +33,17 @@ Columns = Mapping[str, tuple[pa.DataType | None, Sequence[Any]]]
 """New columns by name: their type (None: that of the values) and one value for each row."""
 
 
-_NO_TABLE = "the rows do not fit into one table ({}); write to a .jsonl file instead"
-
-
 def parts_directory(target: Path) -> Path:
     return target.with_name(f".{target.name}.parts")
 
 
 def write_part(path: Path, chunk: Chunk, columns: Columns) -> None:
     if path.suffix == ".parquet":
-        pq.write_table(_with_columns(chunk, columns), path, compression="zstd")
+        with _as_one_table():
+            table = chunk.as_table()
+            for name, (kind, values) in columns.items():
+                table = table.append_column(name, pa.array(values, kind))
+            pq.write_table(table, path, compression="zstd")
         return
     names = list(columns)
     with path.open("wb") as file:
@@ -98,7 +100,10 @@ def _csv_pieces(parts: Sequence[Path], first: Sequence[str]) -> Iterator[bytes]:
 
 def _csv_lines(rows: Sequence[Sequence[str]]) -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    plain = csv.writer(text, lineterminator="\n")
+    quoted = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:  # a lone \r ends a line for readers, and may be left unquoted
+        (quoted if "\r" in "".join(row) else plain).writerow(row)
     try:
         return text.getvalue().encode()
     except UnicodeEncodeError as error:
@@ -113,12 +118,20 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+@contextmanager
+def _as_one_table() -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
+        raise DataError(
+            f"the rows do not fit into one table ({error}); write to a .jsonl file instead"
+        ) from error
+
+
+@_as_one_table()
 def _join_tables(parts: Sequence[Path], target: Path) -> None:
     schemas = [pq.read_schema(part) for part in parts]
-    try:
-        schema = pa.unify_schemas(schemas, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise DataError(_NO_TABLE.format(error)) from error
+    schema = pa.unify_schemas(schemas, promote_options="permissive")
     with pq.ParquetWriter(target, schema, compression="zstd") as writer:
         for part in parts:
             table = pq.read_table(part)
@@ -126,16 +139,6 @@ def _join_tables(parts: Sequence[Path], target: Path) -> None:
             for field in missing:
                 table = table.append_column(field, pa.nulls(table.num_rows, field.type))
             writer.write_table(table.select(schema.names).cast(schema))
-
-
-def _with_columns(chunk: Chunk, columns: Columns) -> pa.Table:
-    try:
-        table = chunk.as_table()
-    except (pa.ArrowException, UnicodeEncodeError) as error:
-        raise DataError(_NO_TABLE.format(error)) from error
-    for name, (kind, values) in columns.items():
-        table = table.append_column(name, pa.array(values, kind))
-    return table
 
 
 def _encode(row: Mapping[str, Any]) -> bytes:

@@ -213,6 +213,8 @@ def request_of(problem: Problem, response: str) -> dict[str, Any]:
 # - ``function(completion, answer, prompt, ...)``, any of these: verifiers.
 
 _GOLD_NAMES = ("ground_truth", "answer", "solution")
+VERL_ROW = "verl_row"
+"""The answer's field with what a row of verl had besides the prompt and the ground truth."""
 
 
 class Signature(StrEnum):
@@ -276,7 +278,10 @@ class RewardFunction:
             case Signature.VERL:
                 answer = problem.answer
                 gold = next((answer[n] for n in _GOLD_NAMES if n in answer), dict(answer))
-                given = {"data_source": "", "extra_info": {}, **answer, "ground_truth": gold}
+                row = answer.get(VERL_ROW)
+                row = row if isinstance(row, Mapping) else {}
+                given = {"data_source": row.get("data_source") or "", **answer}
+                given = {"extra_info": row.get("extra_info") or {}, **given, "ground_truth": gold}
                 value = self._call({**given, "solution_str": response})
                 return value["score"] if isinstance(value, Mapping) else value
             case Signature.TRL:

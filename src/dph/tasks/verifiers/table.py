@@ -11,7 +11,7 @@ runs know them too. A function of one's own needs no row: it is named by its imp
 """
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
@@ -162,6 +162,13 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
 def verifier_settings() -> dict[str, VerifierSetting]:
     """The settings of all verifiers, by key."""
     return {key: setting for row in VERIFIERS.values() for key, setting in row.settings.items()}
+
+
+def require_own_settings(verifier: str, settings: Iterable[str]) -> None:
+    """Refuse settings that are not this verifier's, which ``make_verifier`` would ignore."""
+    known = VERIFIERS[verifier].settings if verifier in VERIFIERS else {}
+    if others := [key for key in settings if key not in known]:
+        raise SettingsError(f"{others[0]} is not a setting of the verifier {verifier!r}")
 
 
 def unknown_verifier(name: object) -> str:

@@ -255,8 +255,9 @@ def test_the_room_is_that_of_free_memory_next_to_the_logits():
     size = config.hidden_size // config.num_attention_heads
     token = 2 * 2 * config.num_hidden_layers * config.num_key_value_heads * size
     used = room.tokens * token + room.rows * 18 * config.vocab_size
-    assert 0.84 * free < used <= 0.85 * free
-    assert room.rows == int(0.85 * free / (100 * token + 18 * config.vocab_size))
+    assert 0.84 * free < used <= 0.85 * free  # the model is small
+    copies = 2 * sum(parameter.numel() for parameter in model.parameters())  # of autocast
+    assert room.rows == int(0.85 * (free - copies) / (100 * token + 18 * config.vocab_size))
 
 
 def test_long_prompts_are_run_in_parts(monkeypatch):

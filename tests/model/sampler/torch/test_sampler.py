@@ -78,9 +78,7 @@ def test_greedy_equals_that_of_transformers_alone_and_in_a_batch(family):
         assert tuple(theirs[0, ids.shape[1] :].tolist()) == completion.token_ids
 
 
-@pytest.mark.parametrize(
-    "family", ["llama_gqa", "bloom", pytest.param("gpt2", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("family", ["llama_gqa", "bloom"])
 def test_tokens_do_not_depend_on_max_rows_order_or_how_the_samples_are_split(family):
     model = build_model(family)
     requests = ragged_requests(samples=4)

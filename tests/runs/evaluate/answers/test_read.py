@@ -134,6 +134,14 @@ def test_problems_without_an_id_go_by_their_text_and_an_id_has_one_prompt(write)
         read_answers(write(*rows))
 
 
+def test_a_style_may_be_a_number_and_what_pandas_has_for_nothing_is_none(tmp_path):
+    styles = pa.array([3.0, float("nan"), None])
+    rows = pa.table({"problem_id": list("abc"), "correct": [1, 1, 1], "style": styles})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    found = by_problem(tmp_path / "a.parquet", lambda answer: answer.style)
+    assert found == {"a": ["3.0"], "b": [None], "c": [None]}
+
+
 def test_half_a_surrogate_pair_is_written_as_its_code(write):
     path = write({"problem_id": "a", "response": "\ud83d!", "correct": True})
     assert read_samples(path)["text"].to_pylist() == ["\\ud83d!"]
@@ -191,10 +199,14 @@ def test_only_problems_of_all_files_are_compared(write, caplog):
         comparable_scores({"one": read_samples(one), "third": read_samples(third)})
 
 
-def test_a_directory_is_its_files_unless_runs_lie_there(tmp_path, write):
+def test_a_directory_is_its_files_unless_runs_lie_there(tmp_path, write, caplog):
     write({"problem_id": "a", "correct": 1}, name="part-0.jsonl")
     write({"problem_id": "a", "correct": 0}, name="part-1.jsonl")
     assert outcomes(tmp_path) == {"a": [True, False]}
+    assert "2 answers each, added up over 2 files, right by correct, without texts" in caplog.text
+    write({"problem_id": "a", "correct": 1}, name="trained.jsonl")
+    with pytest.raises(DataError, match=r"part-0.jsonl and part-1.jsonl: name the file of one mod"):
+        read_answers(tmp_path)
     (tmp_path / "run").mkdir()
     (tmp_path / "run/metrics.jsonl").write_text("")
     assert answer_files(tmp_path) == []
@@ -233,6 +245,7 @@ def graded(problem_id="a", reward=1.0, **more):
         ([graded(reward=1.5)], "got 1.5"),
         ([graded(reward="1")], "got '1'"),
         ([graded(True)], "got True"),
+        ([graded(style=["x"])], r"style must be text, a number or nothing, got \['x'\]"),
         ([graded(sample_index="0")], "sample_index must be a whole number, got '0'"),
         ([graded(sample_index=0.5)], "got 0.5"),
         (

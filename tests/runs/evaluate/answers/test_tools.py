@@ -119,6 +119,20 @@ def test_runs_of_lm_eval_with_other_seeds_are_answers_to_the_same_problems(tmp_p
             read_answers(tmp_path / "out")
 
 
+def test_older_files_of_lm_eval_name_neither_metrics_nor_filters(tmp_path):
+    rows = [json.loads(line) for line in SUMS.read_text().splitlines()]
+    old = [{k: v for k, v in r.items() if k not in ("metrics", "filter")} for r in rows]
+    once = list({row["doc_id"]: row for row in reversed(old)}.values())
+    path = tmp_path / "samples_tiny_sums.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in once))
+    assert found(path)[1] == {"CORRECT": 4}
+    with columns_named({"correct": "exact_match,other"}), pytest.raises(DataError, match="no filt"):
+        read_answers(path)
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*once, once[0]]))
+    with pytest.raises(DataError, match=r"document 3 occurs twice.*newer releases"):
+        read_answers(path)
+
+
 def test_several_tasks_of_lm_eval_are_sets(caplog):
     assert {name for name, _ in read_answers(FILES / "lm-eval").by_problem} == {
         *("tiny_sums", "tiny_repeats", "tiny_choice")

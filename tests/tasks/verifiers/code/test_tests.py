@@ -158,6 +158,7 @@ REFUSED = {
     "a fixture: capsys": [
         "def test_a(capsys):\n    f(2)\n    assert capsys.readouterr().out == '3'"
     ],
+    "a fixture: g": ["@pytest.mark.parametrize('x', [2])\ndef check(g, x):\n    assert f(x) == 3"],
     "a fixture: monkeypatch": ["def test_a(monkeypatch):\n    assert f(2) == 3"],
     "a decorator": [
         "import functools\n@functools.cache\ndef right(x):\n    return 3\nassert f(2) == right(2)"

@@ -16,9 +16,9 @@ RUN = {
     "check that returns whether it holds": (
         "def check(candidate):\n    return candidate(2, 3) == 5\n"
     ),
-    "parameters": (
-        "import pytest\n@pytest.mark.parametrize('a, b, c', [(2, 3, 5), (0, 0, 0)])\n"
-        "def test_sum(a, b, c):\n    assert f(a, b) == c\n"
+    "parameters of a check": (
+        "@pytest.mark.parametrize('c', [5])\n@pytest.mark.parametrize('a, b', [(2, 3), (3, 2)])\n"
+        "def test_sum(candidate, a, b, c):\n    assert candidate(a, b) == c == f(a, b)\n"
     ),
     "approx": "import pytest\ndef test_sum():\n    assert f(2, 3) == pytest.approx(5.0)\n",
     "an if that raises": "if f(2, 3) != 5:\n    raise AssertionError('no')\n",

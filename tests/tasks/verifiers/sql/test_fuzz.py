@@ -36,7 +36,7 @@ WRAPPINGS = [
     "```sql\n-- Your SQL query\n```\n{}",
 ]
 few_and_many = pytest.mark.parametrize(
-    "count", [1_000, pytest.param(12_000, marks=pytest.mark.slow)]
+    "count", [1_000, pytest.param(6_000, marks=pytest.mark.slow)]
 )
 
 

@@ -137,9 +137,7 @@ class FocalAdvantage:
         return (1 - rate) ** self.gamma * GroupAdvantage(self.scale)(rewards)
 
 
-def maxrl_advantages(
-    rewards: Float[Tensor, "groups samples"],
-) -> Float[Tensor, "groups samples"]:
+def maxrl_advantages(rewards: Float[Tensor, "groups samples"]) -> Float[Tensor, "groups samples"]:
     """Advantage of each sample over the mean of its group, in units of that mean.
 
     Equation: (r - mean) / mean, and 0 if no sample is right (MaxRL, arXiv:2602.02710, the

@@ -6,7 +6,7 @@ A model's own forward can decode every model, with the cache that transformers m
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -121,9 +121,7 @@ def choose(
     return ChosenTokens(tokens, (chosen - log_total).float())
 
 
-def _block_sums(
-    weights: Float[Tensor, "rows vocabulary"],
-) -> Float[Tensor, "rows blocks"]:
+def _block_sums(weights: Float[Tensor, "rows vocabulary"]) -> Float[Tensor, "rows blocks"]:
     """The last block may be shorter."""
     whole = weights.shape[1] // _BLOCK * _BLOCK
     sums = weights[:, :whole].reshape(len(weights), -1, _BLOCK).sum(dim=-1)
@@ -285,23 +283,16 @@ class DecodingForward(Protocol):
         ...
 
 
+@dataclass(slots=True)
 class Decoder:
     """Decodes what waits, within ``waiting.limit``."""
 
-    def __init__(
-        self,
-        forward: DecodingForward,
-        waiting: Waiting,
-        parameters: SamplingParameters,
-        *,
-        uniforms: Callable[[Wave], Float[Tensor, "steps rows"]],
-    ) -> None:
-        self.forward = forward
-        self.waiting = waiting
-        self.parameters = parameters
-        self.uniforms = uniforms
-        self.cohorts: list[Cohort] = []
-        self._is_stop: Tensor | None = None
+    forward: DecodingForward
+    waiting: Waiting
+    parameters: SamplingParameters
+    uniforms: Callable[[Wave], Float[Tensor, "steps rows"]]
+    cohorts: list[Cohort] = field(default_factory=list, init=False)
+    _is_stop: Tensor | None = field(default=None, init=False)
 
     def run(self) -> Iterator[list[DrawnRow]]:
         logits: list[Tensor] = []

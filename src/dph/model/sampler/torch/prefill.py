@@ -32,7 +32,7 @@ from dph.model.forward.packing import (
     prefix_forest,
     to_device,
 )
-from dph.model.sampler.base import common_length
+from dph.model.prompts import common_length
 
 PREFILL_TOKENS = 8192
 """Prompt tokens that one forward runs; a longer prompt has one of its own."""

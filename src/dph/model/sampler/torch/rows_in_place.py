@@ -12,7 +12,7 @@ arXiv:2402.05099, section 3).
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -27,13 +27,7 @@ from dph.model.forward.kernels import Segments, flash, takes_flash
 from dph.model.forward.packing import LEAST_SAVED, Span, to_device, tokens_of_spans
 from dph.model.releases import attending
 from dph.model.sampler.base import SamplingParameters
-from dph.model.sampler.torch.decoding import (
-    ADMIT_ABOVE,
-    LOOK_EVERY,
-    DrawnRow,
-    choose,
-    drawn_rows,
-)
+from dph.model.sampler.torch.decoding import ADMIT_ABOVE, LOOK_EVERY, DrawnRow, choose, drawn_rows
 from dph.model.sampler.torch.prefill import (
     PREFILL_TOKENS,
     PrefillAttention,
@@ -420,21 +414,17 @@ number of rows takes a step as it is and a capture, as long as dozens of replaye
 are done read no keys, and cost next to nothing while products are bound by reading the weights."""
 
 
+@dataclass(slots=True)
 class GraphDecoder:
     """Decodes what waits; the capacity of ``rows`` is that of ``waiting.limit``."""
 
-    def __init__(
-        self,
-        rows: RowsInPlace,
-        waiting: Waiting,
-        steps: CapturedSteps,
-        *,
-        uniforms: Callable[[Wave], Float[Tensor, "steps rows"]],
-    ) -> None:
-        self.rows, self.waiting, self.steps, self.uniforms = rows, waiting, steps, uniforms
-        self._open: dict[int, WaveRow] = {}
-        """Rows that were not handed out yet, by their places."""
-        self._ages: list[int] = []
+    rows: RowsInPlace
+    waiting: Waiting
+    steps: CapturedSteps
+    uniforms: Callable[[Wave], Float[Tensor, "steps rows"]]
+    _open: dict[int, WaveRow] = field(default_factory=dict, init=False)
+    """Rows that were not handed out yet, by their places."""
+    _ages: list[int] = field(default_factory=list, init=False)
 
     def run(self) -> Iterator[list[DrawnRow]]:
         """Rows, as soon as they are seen to be done."""

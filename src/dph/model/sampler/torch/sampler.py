@@ -17,12 +17,7 @@ from dph.errors import DataError, ModelError, SettingsError
 from dph.model.forward.probing import probe_tokens, sees_later_tokens
 from dph.model.loading import autocast, evaluating
 from dph.model.prompts import completion_text
-from dph.model.releases import (
-    CACHE_ARGUMENTS,
-    RECURRENT,
-    cache_argument,
-    keeps_state,
-)
+from dph.model.releases import CACHE_ARGUMENTS, RECURRENT, cache_argument, keeps_state
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.decoding import Decoder, DrawnRow, RepeatedForward, WholeForward
 from dph.model.sampler.torch.rows_in_place import CapturedSteps, GraphDecoder, RowsInPlace

@@ -178,10 +178,7 @@ class SharedCache:
         grouped = query.reshape(rows, heads, -1, query.shape[2])
         # Kernels that masks can be added to, because prompts are padded.
         own = kernel_for(query, value, softcap=softcap).forward(
-            grouped,
-            stored.keys[:, :, :end],
-            stored.values[:, :, :end],
-            Scoring(scaling, softcap),
+            grouped, stored.keys[:, :, :end], stored.values[:, :, :end], Scoring(scaling, softcap)
         )
         prompt = attend_prompts(
             grouped,
@@ -243,11 +240,7 @@ class SharedForward:
     joins = True
 
     def __init__(
-        self,
-        model: PreTrainedModel,
-        *,
-        max_tokens: int,
-        least_saved: int = LEAST_SAVED,
+        self, model: PreTrainedModel, *, max_tokens: int, least_saved: int = LEAST_SAVED
     ) -> None:
         """Run a ``model`` that `sharing_refusal` does not refuse, for answers of ``max_tokens``."""
         self.model = model
@@ -403,6 +396,8 @@ def sharing_refusal(
     with contextlib.nullcontext() if rounded else torch.autocast(model.device.type, enabled=False):
         try:
             first, second = ask(model, Wave(asked, rows), after)
+        except torch.OutOfMemoryError:
+            raise
         except (ModelError, KeyError, TypeError, RuntimeError) as error:
             # No layer numbers, layers that never called us, or an attention of the model's own.
             return " ".join(str(error).split()) or type(error).__name__

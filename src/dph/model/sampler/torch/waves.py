@@ -69,6 +69,9 @@ def room_in_memory(model: PreTrainedModel, *, max_tokens: int, width: int) -> Ro
     """
     free, _ = torch.cuda.mem_get_info(model.device)
     free += torch.cuda.memory_reserved(model.device) - torch.cuda.memory_allocated(model.device)
+    if width == 2:  # autocast keeps its copies of the weights that are trained
+        whole = (p for p in model.parameters() if p.requires_grad and p.dtype == torch.float32)
+        free -= 2 * sum(parameter.numel() for parameter in whole)
     config = model.config.get_text_config()
     heads = config.num_attention_heads
     kept = getattr(config, "num_key_value_heads", None) or heads

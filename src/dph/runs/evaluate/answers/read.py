@@ -47,8 +47,9 @@ Names = Mapping[str, str | None]
 
 def read_answer_rows(rows: Iterator[PlacedRow], first: Row) -> tuple[str, Iterator[GradedAnswer]]:
     """The column of the verdict, and the answers."""
-    correct = _names(first)["correct"]
-    return str(correct), (answer for placed in rows for answer in _answers(*placed))
+    names = _names(first)
+    texts = "" if names["response"] else ", without texts (--column response=NAME names them)"
+    return f"{names['correct']}{texts}", (answer for placed in rows for answer in _answers(*placed))
 
 
 def _names(row: Row) -> Names:
@@ -89,7 +90,7 @@ def _answers(place: str, row: Any) -> Iterator[GradedAnswer]:
             reward=reward,
             text=text_of(text, place),
             reason=str(row.get("reason") or ""),
-            style=row.get("style") or None,
+            style=_style(row.get("style"), place),
             index=_index(row, place) if len(pairs) == 1 else None,
             prompt=prompt,
             gold=gold,
@@ -104,6 +105,14 @@ def _verdict(row: Row, value: Any, name: str, place: str) -> tuple[Outcome, floa
         return verdict_of(row.get("reward"), place, "reward")
     outcome, reward = verdict_of(value, place, name)
     return outcome, verdict_of(row["reward"], place, "reward")[1] if "reward" in row else reward
+
+
+def _style(value: Any, place: str) -> str | None:
+    if isinstance(value, int | float | str):
+        return str(value) if value == value and value != "" else None  # NaN is nothing to pandas
+    if value is None:
+        return None
+    raise DataError(f"{place}: style must be text, a number or nothing, got {value!r:.80}")
 
 
 def _index(row: Row, place: str) -> int | None:
@@ -137,12 +146,13 @@ def _require_columns(row: Row, place: str, names: Names) -> None:
         )
 
 
+_OWN = "graded answers"
 _ROWS = (
     ("lm-eval", {"doc_id", "resps"}, read_lm_eval),
     ("lighteval", {"doc", "model_response", "metric"}, read_lighteval),
     ("TRL", {"step", "completion", "advantage"}, read_trl),
     ("verl", {"input", "output", "score", "step"}, read_verl),
-    ("graded answers", set[str](), read_answer_rows),
+    (_OWN, set[str](), read_answer_rows),
 )
 """Tools that write rows, the columns by which each is recognized, and its reader."""
 
@@ -202,7 +212,9 @@ def read_answers(place: Path) -> Answers:
     """
     stats = [(path, path.stat()) for path in answer_files(place)]
     if not stats:
-        raise DataError(f"there is no file {place}")
+        run = " of answers in the directory" if place.is_dir() else ""
+        hint = "; dph compare reads runs" if run else ""
+        raise DataError(f"there is no file{run} {place}{hint}")
     seen = tuple((str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats)
     return _read(place, (seen, *named_columns().items()))
 
@@ -218,12 +230,16 @@ def _read(place: Path, _state: object) -> Answers:
     tools: dict[str, dict[str, None]] = {}
     by_problem: dict[Key, list[GradedAnswer]] = {}
     problems: dict[Key, Problem] = {}
+    shared = False
     for path in files[-1:] if dumps else files:
         tool, right, answers = _of_file(path)
         tools.setdefault(tool, {})[right] = None
         of_file: dict[Key, GradedAnswer] = {}
         for answer in answers:
             key = (answer.set_name, answer.problem_id)
+            if key in by_problem and key not in of_file:
+                _require_parts(place, files, tool)
+                shared = True
             _require_same(of_file.setdefault(key, answer), answer)
             by_problem.setdefault(key, []).append(answer)
         told = {key: _problem(one) for key, one in of_file.items() if one.prompt or one.gold}
@@ -241,8 +257,18 @@ def _read(place: Path, _state: object) -> Answers:
     said += f" of {len(sets)} sets" if len(sets) > 1 else ""
     each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     said += f", {each} answer{'' if counts == [1] else 's'} each"
+    said += f", added up over {len(files)} files" if shared else ""
     logger.warning("%s: rows of %s, %s, right by %s%s", place, tool, said, right, last)
     return Answers(by_problem=kept, problems=problems)
+
+
+def _require_parts(place: Path, files: Sequence[Path], tool: str) -> None:
+    """Refuse files with answers to the same problems that may be those of several models."""
+    if tool == _OWN and len({re.sub(r"\d+", "", path.name) for path in files}) > 1:
+        raise DataError(
+            f"{place} has answers to the same problems in {files[0].name} and {files[1].name}: "
+            "name the file of one model (files of one model differ only in a number)"
+        )
 
 
 def _of_file(path: Path) -> tuple[str, str, Iterator[GradedAnswer]]:

@@ -46,7 +46,10 @@ class GradedAnswer:
 USUAL: Mapping[str, tuple[str, ...]] = {
     "problem_id": ("problem_id", "id", "task_id"),
     "prompt": ("prompt", "question", "problem"),
-    "response": ("response", "completion", "output", "pred_sql", "program", "text"),
+    "response": (
+        *("response", "completion", "output", "pred_sql", "program", "text"),
+        *("prediction", "generation", "generated_text", "responses"),
+    ),
     "gold": ("gold", "answer", "gold_sql", "ground_truth", "target"),
     "correct": ("outcome", "correct", "is_correct", "passed", "reward", "score"),
     "set": ("set",),
@@ -256,16 +259,37 @@ def judged(value: Any, texts: Sequence[str], place: str, metric: str) -> list[di
 
 _LM_EVAL_FILE = re.compile(r".*samples_(.+?)(_\d{4}-\d\d-\d\dT[\d\-.]+)?\.jsonl(\.gz)?, line \d+")
 
+_LM_EVAL_COLUMNS = frozenset(
+    ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics")
+) | {"doc_hash", "prompt_hash", "target_hash"}
+
 
 def read_lm_eval(rows: Iterator[PlacedRow], first: Row) -> tuple[str, Iterator[GradedAnswer]]:
     """A line for each document and filter; the first filter counts unless another is named."""
     named, _, chosen = (only_correct_named("lm-eval") or "").partition(",")
     chosen = chosen or str(first.get("filter", "none"))
-    metrics = {name: first[name] for name in first.get("metrics", ()) if name in first}
+    others = [name for name in first if name not in _LM_EVAL_COLUMNS]  # before 0.4.7
+    metrics = {name: first[name] for name in first.get("metrics", others) if name in first}
     metric = metric_of(metrics, named or None)
-    of_filter = ((place, row) for place, row in rows if row.get("filter", "none") == chosen)
-    answers = (answer for placed in of_filter for answer in _lm_eval(*placed, metric))
+    answers = (one for placed in _of_filter(rows, chosen) for one in _lm_eval(*placed, metric))
     return metric if chosen == "none" else f"{metric},{chosen}", answers
+
+
+def _of_filter(rows: Iterator[PlacedRow], chosen: str) -> Iterator[PlacedRow]:
+    """The rows of a filter. Older files do not name them, and have a document once for each."""
+    filters, seen = set[str](), set[Any]()
+    for place, row in rows:
+        filters.add(row.get("filter", "none"))
+        if "filter" not in row and row["doc_id"] in seen:
+            raise DataError(
+                f"{place}: document {row['doc_id']} occurs twice, and the file does not say for "
+                "which filter; newer releases of lm-eval do"
+            )
+        seen.add(row["doc_id"])
+        if row.get("filter", "none") == chosen:
+            yield place, row
+    if chosen not in filters:
+        raise DataError(f"there is no filter {chosen!r}, only {', '.join(sorted(filters))}")
 
 
 def _lm_eval(place: str, row: Row, metric: str) -> Iterator[GradedAnswer]:
@@ -376,8 +400,7 @@ def _member(raw: Any, log: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     raw.seek(info.header_offset + 26)
     lengths = raw.read(4)
     raw.seek(int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little"), 1)
-    packed = pa.BufferReader(raw.read(info.compress_size))
-    with pa.CompressedInputStream(packed, "zstd") as stream:
+    with pa.CompressedInputStream(pa.BufferReader(raw.read(info.compress_size)), "zstd") as stream:
         return bytes(stream.read())
 
 
