@@ -176,25 +176,3 @@ def test_a_file_is_graded_by_the_verifier_and_its_setting_is_an_option(verifier)
         verifier.dph(*words, f"{name}.jsonl", *more)
         graded = (verifier.place / f"{name}.jsonl").read_text().splitlines()
         assert sum(json.loads(row)["reward"] for row in graded) == right
-
-
-@pytest.mark.slow
-def test_the_verifier_compares_answers_without_a_gold_and_runs_from_before_go_on(verifier):
-    found = verifier.answer(
-        """
-        import json
-        from dph.recipe import resolve_recipe
-        from dph.records import Problem
-        from dph.runs.training_digest import _counts
-        from dph.tasks.agreement import VerifierComparer
-        from dph.tasks.verifiers import make_verifier
-        with make_verifier("initials", initials_letters=2) as verifier:
-            problem = Problem(problem_id="p", prompt="?")
-            answers = [["abc", "abd", "xyz", None]]
-            (classes,) = VerifierComparer(verifier).classes([problem], answers)
-        recipe = resolve_recipe({"model": {"path": "m"}, "data": {"train": "t"}})
-        counts = [_counts(recipe, "data.initials_letters", n) for n in (3, 2)]
-        print(json.dumps([classes, counts]))
-        """
-    )
-    assert found == [[0, 0, 1, None], [False, True]]

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -105,11 +103,3 @@ def test_a_run_ends_with_the_newest_or_the_best_checkpoint(tmp_path):
 def test_the_step_of_a_checkpoint_is_in_its_name_and_that_of_another_model_is_0():
     assert step_of(Path("run/checkpoints/step_000040")) == 40
     assert step_of(Path("models/Qwen2.5")) == step_of(Path("step_4")) == 0
-
-
-def test_knowing_where_things_lie_loads_no_torch():
-    code = "import sys, dph.runs.directory; print({'torch', 'pyarrow'} & set(sys.modules));"
-    code += "import dph.runs.evaluate.comparison, dph.runs.stage_costs, dph.runs.evaluate.evaluate;"
-    code += "assert 'torch' not in sys.modules"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "set()"

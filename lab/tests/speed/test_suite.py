@@ -2,9 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.benchmarks.speed.__main__ import main
 from lab.benchmarks.speed.job import measure
-from lab.benchmarks.speed.rows import read_rows
 from lab.benchmarks.speed.runs import Run
 from lab.benchmarks.speed.suite import SUITE, selected
 from lab.benchmarks.speed.tables import TABLES, refresh_readme, table
@@ -30,14 +28,6 @@ def test_a_selection_keeps_the_order_of_the_suite_and_refuses_what_it_does_not_k
     assert len(selected("")) == sum(len(bench.cases) for bench in SUITE.values())
     with pytest.raises(ValueError, match="no bench 'sampling/fast'"):
         selected("sampling/fast")
-
-
-@pytest.mark.slow
-def test_a_smoke_run_of_the_command_leaves_its_rows_and_says_what_failed(tmp_path, capsys):
-    command = ["--quick", "--threads", "1", "--out", str(tmp_path), "--only"]
-    assert main([*command, "sampling"]) == 0
-    assert {row["bench"] for row in read_rows(tmp_path / "results.jsonl")} == {"sampling"}
-    assert "sampling/early, 1 thread" in capsys.readouterr().out
 
 
 README = Path(__file__).parents[3] / "lab" / "benchmarks" / "README.md"
