@@ -80,14 +80,6 @@ def test_a_damaged_note_of_the_best_is_named(tmp_path, content):
         read_best(tmp_path, score="mean")
 
 
-def test_where_things_lie(make_recipe, tmp_path):
-    recipe = make_recipe(presample={"pool": tmp_path / "shared"})
-    assert RunDirectory.of(recipe, None).path == Path("runs/run")
-    assert RunDirectory.of(recipe, tmp_path).path == tmp_path
-    assert RunDirectory(tmp_path).pool(recipe) == tmp_path / "shared"
-    assert RunDirectory(tmp_path).pool(make_recipe()) == tmp_path / "pool"
-
-
 def test_a_run_ends_with_the_newest_or_the_best_checkpoint(tmp_path):
     run = RunDirectory(tmp_path)
     best = EvaluationSettings(result="best", keep_best="pass_at_8", every=10)
