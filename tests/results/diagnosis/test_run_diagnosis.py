@@ -131,7 +131,7 @@ def test_a_diagnosis_notes_that_problems_or_a_log_are_missing_and_reads_the_log(
     run, base = evaluations(tmp_path, model, model)
     assert any("no recipe.toml" in note for note in diagnose(run, base).notes)
     with_recipe(run, {"p0000": {}})
-    assert any("39 of its problems are not in the file" in n for n in diagnose(run, base).notes)
+    assert any("39 of its prompts are in no file" in n for n in diagnose(run, base).notes)
     model = a_model(20)
     run, base = evaluations(tmp_path, model, model)
     assert any("no metrics.jsonl" in note for note in diagnose(run, base).notes)

@@ -187,7 +187,7 @@ def _problems(results: RunResults, pair: PairedSet, notes: list[str]) -> list[Pr
     if missing := [one for one in problem_ids if one not in found]:
         notes.append(
             f"features of {set_name!r}: only the base model's accuracy, because {len(missing)} of "
-            f"its problems are not in the file that the recipe names, for example {missing[0]!r}"
+            f"its prompts are in no file of the recipe or the answers, such as {missing[0]!r}"
         )
         return None
     return [found[one] for one in problem_ids]
