@@ -80,11 +80,11 @@ def test_seconds_of_what_completes_a_pool_are_added_also_of_what_was_interrupted
 ):
     monkeypatch.setattr("dph.runs.stage_costs.time.perf_counter", count(0, 7).__next__)
     pool = tmp_path / "pool"
-    (tmp_path / "pool.partial").mkdir()
-    for seconds in (7.0, 14.0):
+    for seconds in (None, 7.0, 14.0):  # at first before there is a part
         with pytest.raises(KeyboardInterrupt), timed(pool):
             raise KeyboardInterrupt
         assert noted_seconds(pool) == seconds
+        (tmp_path / "pool.partial").mkdir(exist_ok=True)
     write_pool(pool, [1])
     (tmp_path / "pool.partial").rmdir()
     with timed(pool):

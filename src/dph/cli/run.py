@@ -143,9 +143,10 @@ def _require_targets(write: Path | None, write_hf: Path | None, right: str | Non
         raise SettingsError("--right goes with --write or --write-hf")
     if write and write.suffix not in (".jsonl", ".parquet"):
         raise SettingsError(f"--write takes a .jsonl or .parquet file, got {write}")
-    for flag, target in (("--write", write), ("--write-hf", write_hf)):
-        if target and not (target == write_hf and target.exists()):
-            require_out_file(target, flag)
+    if write:
+        require_out_file(write, "--write")
+    if write_hf and not write_hf.exists():
+        require_out_file(write_hf, "--write-hf")
     if write_hf and find_spec("datasets") is None:
         raise SettingsError(f"--write-hf needs datasets: {install_command('trl')}")
     if write_hf and write_hf.exists() and not (write_hf / "state.json").exists():

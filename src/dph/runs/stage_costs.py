@@ -75,13 +75,19 @@ def note_seconds(place: Path, seconds: float) -> None:
 
 @contextmanager
 def timed(place: Path) -> Iterator[None]:
-    """Add the duration of a block that makes or completes a pool, also of one that is killed."""
-    begun = is_made(place) or place.with_name(f"{place.name}.partial").exists()
-    before, started = (noted_seconds(place) or 0.0) if begun else 0.0, time.perf_counter()
+    """Add the duration of a block that makes or completes a pool, also of one that is interrupted.
+
+    One that ends before the pool's first part is there leaves no note.
+    """
+    partial, started = place.with_name(f"{place.name}.partial"), time.perf_counter()
+    before = noted_seconds(place) if is_made(place) or partial.exists() else None
+    done = False
     try:
         yield
+        done = True
     finally:
-        note_seconds(place, before + time.perf_counter() - started)
+        if done or partial.exists():
+            note_seconds(place, (before or 0.0) + time.perf_counter() - started)
 
 
 def noted_seconds(place: Path) -> float | None:

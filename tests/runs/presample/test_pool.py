@@ -72,8 +72,8 @@ def test_a_pool_is_not_written_over_anything_else(pool_of, tmp_path):
 
 def test_problems_with_different_fields_are_a_table_with_all_of_them(tmp_path):
     rows = [{"problem_id": "a"}, {"problem_id": "b", "level": 2}]
-    write_problems(rows, tmp_path / "x.parquet")
-    found = pq.read_table(tmp_path / "x.parquet").to_pylist()
-    assert found == [{"problem_id": "a", "level": None}, rows[1]]
-    with pytest.raises(DataError, match="the problems are not a table"):
-        write_problems([{"level": "hard"}, {"level": 2}], tmp_path / "y.parquet")
+    write_problems(rows, path := tmp_path / "x.parquet")
+    assert pq.read_table(path).to_pylist() == [{"problem_id": "a", "level": None}, rows[1]]
+    for wrong in ([{"level": "hard"}, {"level": 2}], [{"level": {}}], [{"level": "\ud800"}]):
+        with pytest.raises(DataError, match="the problems are not a table"):
+            write_problems(wrong, tmp_path / "y.parquet")

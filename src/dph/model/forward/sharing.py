@@ -129,7 +129,7 @@ def _support(model: PreTrainedModel, probe: _Probe, *, rounds: bool, gradients: 
             if refusal is None:
                 with evaluating(model):
                     refusal = _refusal_of_values(model, probe)
-                torch.clear_autocast_cache()  # before torch 2.10 its copies would have no gradient
+                torch.clear_autocast_cache()  # torch 2.8 reuses its copies, without gradient
             if refusal is None and gradients:
                 refusal = _refusal_of_gradients(model, probe)
             torch.clear_autocast_cache()

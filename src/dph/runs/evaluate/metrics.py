@@ -85,7 +85,8 @@ def style_shares(styles: Iterable[str]) -> dict[str, float]:
     {'cte': 0.25, 'plain': 0.75}
     """
     counts = Counter(styles)
-    return {style: counts[style] / counts.total() for style in sorted(counts)}
+    total = counts.total()
+    return {style: counts[style] / total for style in sorted(counts)}
 
 
 def effective_styles(shares: Mapping[str, float]) -> float:

@@ -252,10 +252,9 @@ def write_problems(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write the rows as a ``.jsonl`` or ``.parquet`` file, whole or not at all."""
     if path.suffix == ".parquet":
         try:
-            table = Chunk(rows).as_table()
-        except (pa.ArrowException, OverflowError) as error:
+            with atomic_path(path) as part:
+                pq.write_table(Chunk(rows).as_table(), part)
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
             raise DataError(f"the problems are not a table, write .jsonl: {error}") from error
-        with atomic_path(path) as part:
-            pq.write_table(table, part)
     else:
         write_json_lines(path, rows, ascii_only=False)

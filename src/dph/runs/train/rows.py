@@ -43,8 +43,9 @@ def require_lengths(
     samples: Sequence[RehearsalSample], *, reduction: Reduction, most: int, place: Path
 ) -> None:
     """Refuse stored answers that are longer than what ``fixed_length`` divides by."""
-    longest = max(map(length_of, samples), default=0)
-    if reduction == "fixed_length" and longest > most:
+    if reduction != "fixed_length":
+        return
+    if (longest := max(map(length_of, samples), default=0)) > most:
         raise PoolError(
             f"{place} holds an answer of {longest} tokens, which objective.reduction = "
             f'"fixed_length" divides by {most}: raise the limit of new answers to {longest}, or '

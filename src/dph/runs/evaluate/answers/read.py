@@ -237,7 +237,7 @@ def _read(place: Path, _state: object) -> Answers:
         of_file: dict[Key, GradedAnswer] = {}
         for answer in answers:
             key = (answer.set_name, answer.problem_id)
-            if key in by_problem and key not in of_file:
+            if not shared and key in by_problem and key not in of_file:
                 _require_parts(place, files, tool)
                 shared = True
             _require_same(of_file.setdefault(key, answer), answer)
