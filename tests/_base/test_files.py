@@ -148,10 +148,10 @@ def test_a_piece_that_failed_is_not_there(tmp_path):
 
 
 def test_tables_come_back_and_a_damaged_one_is_made_again(tmp_path, caplog):
-    store, table = TableParts(tmp_path / "p", digest="d"), pa.table({"a": [1, 2]})
+    store, table = TableParts(tmp_path / "p", job={"digest": "d"}), pa.table({"a": [1, 2]})
     assert store.read(0) is None
     store.write(0, table)
-    assert TableParts(tmp_path / "p", digest="d").read(0) == table
+    assert TableParts(tmp_path / "p", job={"digest": "d"}).read(0) == table
     store.path(0).write_text("cut")
     assert store.read(0) is None
     assert "is damaged: it will be made again" in caplog.text

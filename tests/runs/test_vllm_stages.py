@@ -1,4 +1,3 @@
-import logging
 import tomllib
 from pathlib import Path
 
@@ -7,7 +6,7 @@ import pytest
 
 import fake_vllm
 from dph._base.files.parts import TableParts
-from dph.errors import SettingsError
+from dph.errors import DataError, SettingsError
 from dph.model.policies import load_policy
 from dph.recipe import VLLMSettings, resolve_recipe
 from dph.runs.prepare import prepare
@@ -66,9 +65,7 @@ def test_a_pool_serves_training_whoever_drew_it(make_recipe, tmp_path, vllm):
 
 
 @pytest.mark.slow
-def test_half_a_pool_is_not_continued_by_another_engine(
-    make_recipe, tmp_path, vllm, monkeypatch, caplog
-):
+def test_half_a_pool_is_not_continued_by_another_engine(make_recipe, tmp_path, vllm, monkeypatch):
     monkeypatch.setattr("dph.runs.presample.presample.CHUNK", 8)
     write = TableParts.write
 
@@ -82,12 +79,10 @@ def test_half_a_pool_is_not_continued_by_another_engine(
         with pytest.raises(KeyboardInterrupt):
             presampled(make_recipe(sampling=VLLM), tmp_path / "run")
     assert shut_down(vllm)
-    with caplog.at_level(logging.WARNING):
-        assert presampled(make_recipe(), tmp_path / "run").source.engine == "torch"
-    presampled(make_recipe(), tmp_path / "fresh")
-    assert "parts of a job with other settings: removed" in caplog.text
-    samples = [pq.read_table(tmp_path / d / "pool" / "samples.parquet") for d in ("run", "fresh")]
-    assert samples[0] == samples[1]
+    with pytest.raises(DataError, match=r"pool.partial .*\(different engine\); .* or remove it"):
+        presampled(make_recipe(), tmp_path / "run")
+    done = presampled(make_recipe(sampling=VLLM), tmp_path / "run")
+    assert done.source.engine == "vllm"
 
 
 def test_samples_of_another_engine_are_drawn_again(make_recipe, tmp_path, vllm):

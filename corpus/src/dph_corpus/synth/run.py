@@ -47,7 +47,7 @@ def synthesise(
     made_by["seeds"] = seeds_digest(seeds)
 
     def make() -> Corpus:
-        parts = TableParts(out / ".chunks", digest=digest(made_by))
+        parts = TableParts(out / ".chunks", job={"digest": digest(made_by)})
         asked = [(one, index) for one in seeds for index in range(settings.samples)]
         written = _written(asked, write, parts, settings.seed, on_progress)
         name, tables = shard_name(0, 1), {"rows": ROWS}

@@ -73,7 +73,7 @@ class Parts:
             changed = [key for key in self._job if known.get(key) != self._job[key]] or ["format"]
             raise DataError(
                 f"{self._directory} belongs to another job (different {', '.join(changed)}); "
-                "use the same input and options, or start again (without --resume, or remove it)"
+                "use the same input and options, or remove it to start again"
             )
         if earlier is Earlier.KEPT_IF_SAME and pieces:
             logger.warning("%s has parts of a job with other settings: removed", self._directory)
@@ -88,12 +88,12 @@ class Parts:
 
 
 class TableParts(Parts):
-    """Parts that are tables of a job named by a digest."""
+    """Parts that are tables."""
 
     def __init__(
-        self, directory: Path, *, digest: str, earlier: Earlier = Earlier.KEPT_IF_SAME
+        self, directory: Path, *, job: Mapping[str, Any], earlier: Earlier = Earlier.KEPT_IF_SAME
     ) -> None:
-        super().__init__(directory, job={"digest": digest}, suffix=".parquet", earlier=earlier)
+        super().__init__(directory, job=job, suffix=".parquet", earlier=earlier)
 
     def read(self, index: int) -> pa.Table | None:
         """The piece ``index``, or None if it is not finished (or damaged, with a warning)."""

@@ -96,7 +96,7 @@ def evaluate(
         _report(on_progress, table.num_rows)
         return table
     make_directory(path.parent)
-    parts = TableParts(path.with_name(f"{path.stem}.partial"), digest=digest)
+    parts = TableParts(path.with_name(f"{path.stem}.partial"), job={"digest": digest})
     drawn = partial(
         evaluate_set, samples=samples, seed=seed, greedy=greedy, on_progress=on_progress
     )
@@ -219,7 +219,7 @@ def keep_token_details(
     if digest_of(path) == digest:
         return
     graded = {row[:3]: row[3] for row in _texts(samples_table) if row[2] < samples}
-    parts = TableParts(path.with_name(f"{path.stem}.partial"), digest=digest)
+    parts = TableParts(path.with_name(f"{path.stem}.partial"), job={"digest": digest})
 
     def made(chunk: EvaluationSet) -> pa.Table:
         table = _table(chunk, _drawn(chunk, samples=samples, seed=seed), compare, piece)

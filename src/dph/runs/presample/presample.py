@@ -18,7 +18,6 @@ from dph._base.files.parts import Earlier, TableParts
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.episodes import EpisodeSampler
 from dph.model.sampler.graded import Rollout
-from dph.recipe import recipe_digest
 from dph.recipe.section import WrongFinal
 from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
 from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source, ValueSource, require_whole
@@ -336,7 +335,7 @@ def presample(
     drawn_from = source.model_dump(mode="json", exclude={"model"})
     parts = TableParts(
         path.with_name(f"{path.name}.partial"),
-        digest=recipe_digest(drawn_from, grading.model_dump(mode="json"), FORMAT, size),
+        job={**drawn_from, **grading.model_dump(mode="json"), "format": FORMAT, "chunk": size},
         earlier=Earlier.REQUIRED_SAME,
     )
 
