@@ -190,16 +190,17 @@ def lines_below(place):
     return sum(len(path.read_text("utf-8").splitlines()) for path in files)
 
 
+def wings():
+    return {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+
+
 def test_no_part_of_the_repository_is_longer_than_its_ceiling():
     """``[tool.dph.lines]``: a ceiling is only ever lowered."""
     ceilings = SETTINGS["dph"]["lines"]
     found = {place: sum(map(lines_below, place.split())) for place in ceilings}
     over = {place: n - ceilings[place] for place, n in found.items() if n > ceilings[place]}
     assert over == {}, "lines above [tool.dph.lines] of pyproject.toml: delete as many elsewhere"
-    wings = {
-        f"src/dph/{path.name}" for path in PACKAGE.iterdir() if (path / "__init__.py").exists()
-    }
-    assert wings <= set(ceilings)
+    assert {f"src/dph/{wing}" for wing in wings()} <= set(ceilings)
 
 
 def test_the_pages_that_users_read_are_no_longer_than_their_ceiling():
@@ -208,22 +209,8 @@ def test_the_pages_that_users_read_are_no_longer_than_their_ceiling():
 
 
 def test_the_package_has_its_wings():
-    wings = [
-        "_base",
-        "_processes",
-        "cli",
-        "engines",
-        "loss",
-        "model",
-        "quickstart",
-        "recipe",
-        "results",
-        "runs",
-        "tasks",
-    ]
-    assert (
-        sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()) == wings
-    )
+    known = "_base _processes cli engines loss model quickstart recipe results runs tasks"
+    assert sorted(wings()) == known.split()
     files = {path.name for path in PACKAGE.glob("*.py")}
     assert files == {"__init__.py", "__main__.py", "corpus.py", "errors.py", "records.py"}
 
@@ -241,21 +228,9 @@ def _leads_to_a_module(package, name):
 def test_a_dotted_name_in_any_text_begins_with_a_module_that_exists():
     """Strings, comments, pages and settings that name a module follow it when it moves."""
     suffixes = {".py", ".md", ".toml", ".yaml", ".yml", ".j2", ".html"}
-    places = (
-        "src",
-        "docs",
-        "recipes",
-        "website",
-        "examples",
-        "corpus",
-        "README.md",
-        "CONTRIBUTING.md",
-    )
-    files = [
-        f
-        for place in places
-        for f in ((ROOT / place).rglob("*"), [ROOT / place])[place.endswith("md")]
-    ]
+    folders = ("src", "docs", "recipes", "website", "examples", "corpus")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    files += [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     wrong = {
         (str(path.relative_to(ROOT)), name)
         for path in files

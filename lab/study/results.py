@@ -130,8 +130,9 @@ class Results:
         for seed in self.rows(world, BASE):
             fronts = [self._front(world, label, seed) for label in labels]
             if None not in fronts:
-                points = ([front_points(runs or (), k, of) for runs in fronts] for of in sets)
-                found[seed] = fmean(matched_gap(*both) for both in points)
+                points = [[front_points(runs or (), k, of) for runs in fronts] for of in sets]
+                if all(map(all, points)):  # this world has the sets and this k
+                    found[seed] = fmean(matched_gap(*both) for both in points)
         return found
 
     def estimate(self, world: str, label: str, metric: str, sets: Sequence[str]) -> SeedMean | None:

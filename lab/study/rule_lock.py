@@ -130,23 +130,21 @@ def start_with_new_rule(study: Study, places: Places) -> Places:
     Where the rule did not change after all, or no run on a report seed was made, it is the old one.
     """
     rows = read_rows(places)
-    try:
-        current_lock(study, places, rows)
-    except DataError:
-        pass
-    else:
+    before = _read(places)
+    obeyed = {row.rule_sha256 for row in rows.values() if row.rule_sha256 is not None}
+    known = {study.rule_sha256, *before.get("replaces", ())}
+    if not obeyed or {before.get("rule_sha256", study.rule_sha256), *obeyed} <= known:
         return places
     fresh = Places(places.out.with_name(f"{places.out.name}-{study.rule_sha256[:8]}"))
     if not fresh.lock.exists():
-        before = _read(places)
-        obeyed = {row.rule_sha256 for row in rows.values() if row.rule_sha256 is not None}
         replaced = dict.fromkeys([*before.get("replaces", ()), *sorted(obeyed)])
         replaced.pop(study.rule_sha256, None)
         make_directory(fresh.out)
         if places.rows.is_dir():
             shutil.copytree(places.rows, fresh.rows, dirs_exist_ok=True)
-        if places.parquet.exists():
-            shutil.copyfile(places.parquet, fresh.parquet)
+        for path in (*filter(Path.exists, [places.parquet]), *places.shares):
+            folder = make_directory((fresh.out / path.relative_to(places.out)).parent)
+            shutil.copyfile(path, folder / path.name)
         write_lock(study, fresh, RuleLock(sha256=study.rule_sha256, replaces=tuple(replaced)))
     return fresh
 

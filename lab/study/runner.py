@@ -60,8 +60,7 @@ class Runner:
         in the next share.
         """
         state = _State(rows=read_rows(self._places))
-        study = self._planner.study
-        write_lock(study, self._places, current_lock(study, self._places, state.rows))
+        self._lock(self._planner.plan(state.rows), state)
         patience = 0.0
         if self._minutes is not None:
             patience = min(LAST_SECONDS, 6 * self._minutes)
@@ -81,6 +80,14 @@ class Runner:
             )
         return state.rows
 
+    def _lock(self, plan: Plan, state: _State) -> None:
+        """Hold the rule, and the choices that runs on report seeds rest on."""
+        study, reported = self._planner.study, [run for run in plan.runs if run.split == REPORT]
+        chosen = {(r.variant.site.name, r.label) for r in reported if r.id in state.rows}
+        choices = {place: plan.choices[place] for place in chosen & plan.choices.keys()}
+        lock = current_lock(study, self._places, state.rows)
+        write_lock(study, self._places, lock, choices)
+
     def _loop(self, plan: Plan, state: _State, progress: ProgressDisplay) -> None:
         self._tidy(plan, state)
         while True:
@@ -91,6 +98,7 @@ class Runner:
             self._take(ended, state)
             failed = f" failed: {ended.error}" if ended.error else ""
             plan = self._planner.plan(state.rows)
+            self._lock(plan, state)
             self._tidy(plan, state)
             asked = self._wanted.of(plan)
             ahead = outlook(asked, self._places, state.rows, self._jobs.capacity)

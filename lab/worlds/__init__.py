@@ -3,12 +3,4 @@
 from lab.worlds.table import WORLDS, world_kind
 from lab.worlds.world import PARTS, UNLABELLED, World, WorldKind, fingerprint
 
-__all__ = [
-    "PARTS",
-    "UNLABELLED",
-    "WORLDS",
-    "World",
-    "WorldKind",
-    "fingerprint",
-    "world_kind",
-]
+__all__ = ["PARTS", "UNLABELLED", "WORLDS", "World", "WorldKind", "fingerprint", "world_kind"]

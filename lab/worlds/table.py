@@ -9,12 +9,7 @@ from lab.worlds.spider.kind import SPIDER, TASK
 from lab.worlds.sql.kind import SQL
 from lab.worlds.world import WorldKind
 
-WORLDS: Mapping[str, WorldKind] = {
-    "sql": SQL,
-    "countdown": COUNTDOWN,
-    "real": REAL,
-    TASK: SPIDER,
-}
+WORLDS: Mapping[str, WorldKind] = {"sql": SQL, "countdown": COUNTDOWN, "real": REAL, TASK: SPIDER}
 """By task."""
 
 

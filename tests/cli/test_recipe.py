@@ -10,6 +10,7 @@ import pytest
 
 from dph._base.provenance import install_command
 from dph.cli.recipe import stages
+from dph.model.loading import load_tokenizer
 from dph.recipe import resolve_recipe
 from dph.recipe.keys import known_keys
 
@@ -289,8 +290,12 @@ def test_prompts_that_leave_no_room(errors, example):
     assert "40 tokens of an answer" in alone
 
 
-def test_what_the_model_and_its_tokenizer_say(errors, example):
+def test_what_the_model_and_its_tokenizer_say(errors, passed, example):
     directory = example.parent / "model"
+    added = load_tokenizer(directory)
+    added.add_tokens(["<image>"])  # which no prompt has
+    added.save_pretrained(directory)
+    passed(example)
     config = json.loads((directory / "config.json").read_text())
     tokenizer = json.loads((directory / "tokenizer_config.json").read_text())
     (directory / "config.json").write_text(json.dumps(config | {"vocab_size": 7}))
@@ -396,6 +401,9 @@ def test_weights_that_need_a_package_are_refused_where_it_is_missing(
     assert message.startswith("model: [model.adapter] needs PEFT, which is not installed")
     there |= {"torchao", "peft"}
     passed(example, *weights)
+    monkeypatch.setattr("dph.runs.check_model.find_spec", lambda name: name != "wandb" or None)
+    [message] = errors(example, 'track.to=["wandb", "tensorboard"]')
+    assert message == "track.to: 'wandb' needs dph-rl[wandb] installed"
 
 
 def test_the_memory_is_told_part_by_part_for_the_device_that_is_named(dph, example):

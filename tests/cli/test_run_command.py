@@ -9,7 +9,7 @@ import pytest
 from dph.errors import SettingsError
 from dph.records import UNGRADED
 from dph.results.read.run_results import RunResults
-from dph.runs.command import FILE, _rate, asked_for, recipe_of_command
+from dph.runs.command import FILE, _rate, _sizes, asked_for, recipe_of_command
 from dph.runs.memory import Device
 from dph.tasks.problems import load_problems
 from hub_fixtures import *  # noqa: F403
@@ -245,6 +245,11 @@ def test_the_rate_is_one_that_moves_a_model_of_this_size(parameters, adapts, rat
     chosen = _rate(parameters, adapts=adapts)
     assert chosen.value == rate
     assert chosen.reason
+
+
+def test_a_step_of_one_problem_is_one_mini_batch():
+    chosen = {choice.key: choice.value for choice in _sizes(None, None, 6)}
+    assert (chosen["train.problems_per_step"], chosen["train.minibatches"]) == (1, 1)
 
 
 def test_a_device_that_holds_no_way_of_training_is_refused_with_the_sizes(

@@ -17,6 +17,7 @@ from dph.model.loading import (
     evaluating,
     load_model,
     load_tokenizer,
+    longest_context,
     new_tokenizer,
     on_this_device,
     require_usable,
@@ -70,6 +71,15 @@ def test_the_progress_bar_is_as_before(directory, shown, monkeypatch, capsys):
     load_model(directory, device="cpu")
     assert transformers_logging.is_progress_bar_enabled() is shown
     assert "Loading" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json"])
+def test_a_model_whose_pad_token_is_below_zero_can_be_saved_again(directory, name):
+    stored = json.loads((directory / name).read_text()) | {"pad_token_id": -1}
+    (directory / "generation_config.json").unlink()
+    (directory / name).write_text(json.dumps(stored))
+    load_model(directory, device="cpu").save_pretrained(directory / "again")
+    assert "-1" not in (directory / "again" / "generation_config.json").read_text()
 
 
 @pytest.mark.parametrize("load", [load_model, load_tokenizer])
@@ -226,6 +236,13 @@ def test_a_new_tokenizer_pads_on_the_left_and_is_the_same_when_it_was_saved(tmp_
         }
         assert (one.pad_token, one.bos_token, one.eos_token) == ("<p>", "<b>", "<e>")
         assert (one.unk_token, one.padding_side) == (unknown, "left")
+
+
+def test_rows_of_longrope_end_at_the_original_context():
+    contexts = {"max_position_embeddings": 64, "original_max_position_embeddings": 32}
+    rope = {"type": "longrope", "short_factor": [1.0] * 48, "long_factor": [2.0] * 48}
+    assert longest_context(tf.Phi3Config(**contexts, rope_scaling=rope)) == 32
+    assert longest_context(tf.Phi3Config(**contexts)) == 64
 
 
 @pytest.mark.filterwarnings("ignore")

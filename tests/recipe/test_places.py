@@ -129,6 +129,7 @@ def test_own_code_is_placed_beside_the_recipe_or_else_in_the_working_directory(t
     assert modules() == (task / "code",)
     # What the command line names may be where it is typed.
     assert modules("data.verifier=mine:grade") == (task / "code", elsewhere)
+    assert modules("environment.path=mine:Env") == (task / "code", elsewhere)
 
 
 def test_a_saved_recipe_keeps_every_place(task, tmp_path, monkeypatch):

@@ -34,6 +34,7 @@ REFUSED = {
     "objective.overlong_buffer=0.5; objective.advantage.kind=maxrl": (
         "other than 0 and 1, .*'maxrl' counts right answers"
     ),
+    "method=maxrl; data.verifier=sql; data.sql_rule=cartesian": "'cartesian' gives .*'maxrl' count",
     "method=dhp_f": r"one of 'grpo', .*'dhp_f'; did you mean 'dph_f'",
     'model.weights="nf4"': r'weights = "nf4" are frozen: add \[model.adapter\]',
     'model={path="m", weights="nf4", dtype="float32", adapter={kind="lora"}}': (

@@ -37,6 +37,9 @@ def test_a_folder_comes_with_all_that_belongs_to_it(tmp_path):
     for name in names:
         ours = RECIPES / "example-own-task" / name
         assert (recipe.parent / name).read_bytes() == ours.read_bytes()
+    with pytest.raises(SettingsError, match=r"needs gsm8k\.py next to it: copy 'gpu', its folder"):
+        copy_recipe("gpu/gsm8k-4b-lora-24gb", tmp_path / "one.toml")
+    assert copy_recipe("gpu/spider-4b-lora-24gb", tmp_path / "one.toml")
 
 
 @pytest.mark.parametrize("name", ["paper-qwen2.5-math-7b", "paper-qwen2.5-math-7b.toml"])

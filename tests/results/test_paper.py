@@ -13,7 +13,7 @@ from dph.results.charts.text_table import latex
 from dph.results.paper import paper_figure, paper_table, strengths_on
 from dph.results.paper_models import FigureRequest, read_models, read_progress
 from dph.runs.evaluate.progress_file import PROGRESS, progress_row, write_progress_file
-from report_runs import answers
+from report_runs import answers, make_runs
 
 SMALL = {"in_domain": 12, "cross_domain": 5}
 
@@ -159,6 +159,10 @@ def test_progress_without_a_file_of_it_is_what_the_log_says(runs, tmp_path):
     assert line_of(panel, "trl") == [(0, 0.25 / 8), (10, 0.5 / 8)]
     with pytest.raises(DataError, match=r"there is no Pass@2, only of k = 1, 8"):
         read_progress(FigureRequest(places=[run], k=2))
+    made = make_runs(tmp_path / "seeds", sets={"in_domain": 4}, methods=("grpo",), seeds=(0, 1))
+    for seed in (0, 1):
+        shutil.copyfile(run / "metrics.jsonl", made / f"grpo_{seed}" / "metrics.jsonl")
+    assert line_of(drawn("progress", made)[0], "GRPO") == [(0, 0.25 / 8), (10, 0.5 / 8)]
 
 
 def test_what_was_not_measured_is_said(small_runs, capsys, tmp_path):

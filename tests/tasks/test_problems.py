@@ -54,9 +54,9 @@ def test_every_other_field_of_a_row_goes_into_the_answer_and_saved_problems_come
 
 
 def test_a_parquet_file_gives_the_same_problems_as_a_jsonl_file(tmp_path, jsonl):
-    rows = [{"problem_id": 7, "prompt": CHAT, "n": 1}, {"problem_id": 8, "prompt": CHAT, "n": None}]
+    rows = [{"problem_id": i, "prompt": CHAT, "n": n} for i, n in ((7, 1.5), (8, None), (9, None))]
     path = tmp_path / "problems.parquet"
-    pq.write_table(pa.Table.from_pylist(rows), path)
+    pq.write_table(pa.Table.from_pylist([*rows[:2], rows[2] | {"n": float("nan")}]), path)
     assert load_problems(path) == load_problems(jsonl(*rows))
     assert problems_fingerprint(load_problems(path)) == problems_fingerprint(
         load_problems(jsonl(*rows))

@@ -33,13 +33,6 @@ def test_sections_count_their_pages_and_show_one_that_was_missed():
     assert found["a.com/about%"].example == "http://a.com/about"
 
 
-def test_a_file_without_a_column_is_named(tmp_path):
-    path = tmp_path / "review.csv"
-    path.write_text("pattern,yes\na%,1\n")
-    with pytest.raises(DataError, match="there is no 'accept', only pattern"):
-        read_review(path)
-
-
 def test_answers_are_kept_when_the_file_is_written_again(tmp_path):
     path = tmp_path / "review.csv"
     answers = {"a.com/q/%": True, "%mine%": False}
@@ -49,36 +42,28 @@ def test_answers_are_kept_when_the_file_is_written_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("read", "text", "message"),
     [
-        ("%,yes", "'%' would match every page"),
-        (",yes", "'' would match every page"),
-        ("a%,perhaps", "accept must be yes, no or empty, got 'perhaps'"),
-        ("a%,yes\na%,no", "'a%' occurs twice"),
+        (read_review, "pattern,yes\na%,1", "there is no 'accept', only pattern"),
+        (read_review, "pattern,accept\n%,yes", "'%' would match every page"),
+        (read_review, "pattern,accept\n,yes", "'' would match every page"),
+        (read_review, "pattern,accept\na%,maybe", "accept must be yes, no or empty, got 'maybe'"),
+        (read_review, "pattern,accept\na%,yes\na%,no", "'a%' occurs twice"),
+        (read_labels, "id,relevant\na,maybe", "relevant must be true or false, got 'maybe'"),
+        (read_labels, "id,relevant\na,1\na,1", "'a' occurs twice"),
     ],
 )
-def test_a_file_that_cannot_be_meant_is_refused(tmp_path, rows, message):
-    path = tmp_path / "review.csv"
-    path.write_text(f"pattern,accept\n{rows}\n")
+def test_a_review_or_labels_that_cannot_be_meant_are_refused(tmp_path, read, text, message):
+    path = tmp_path / "table.csv"
+    path.write_text(f"{text}\n")
     with pytest.raises(DataError, match=message):
-        read_review(path)
+        read(path)
 
 
 def test_labels_are_read_in_any_spelling(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("id,relevant\na,true\nb,0\nc,Yes\n")
     assert read_labels(path) == {"a": True, "b": False, "c": True}
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [("a,maybe", "relevant must be true or false, got 'maybe'"), ("a,1\na,1", "'a' occurs twice")],
-)
-def test_bad_labels_are_refused(tmp_path, rows, message):
-    path = tmp_path / "labels.csv"
-    path.write_text(f"id,relevant\n{rows}\n")
-    with pytest.raises(DataError, match=message):
-        read_labels(path)
 
 
 def test_what_would_divide_by_nothing_is_unknown():

@@ -6,7 +6,7 @@ import pytest
 from dph.errors import DataError
 from lab.study.outputs import write_outputs
 from lab.study.planner import Planner
-from lab.study.rows import read_row_files
+from lab.study.rows import read_rows
 from lab.study.rule_lock import current_lock, locked_choices, start_with_new_rule
 from lab.study.settings import load_study
 from small_study import RULE, STUDY
@@ -66,16 +66,20 @@ def test_other_seeds_after_report_runs_are_refused(write, finished):
     more = load_study(write(STUDY.replace("[0, 1, 2]", "[0, 1, 2, 3]")))
     with pytest.raises(DataError, match=r"seeds_report changed .* it was \[0, 1, 2\], now"):
         current_lock(more, places, rows)
+    assert start_with_new_rule(more, places) == places  # the rule is the same
 
 
 def test_a_new_rule_has_a_directory_with_the_same_rows_and_says_what_it_replaced(
-    write, small, finished
+    write, small, finished, report
 ):
     _, places, rows = finished
+    write_outputs(report, places, dict([*rows.items()][:5]))
+    (places.out / "shares").mkdir()
+    places.parquet.rename(places.out / "shares" / "card.parquet")  # five rows of another machine
     changed = load_study(write(rule=OTHER))
     fresh = start_with_new_rule(changed, places)
     assert fresh.out.name == f"small-{changed.rule_sha256[:8]}"
-    assert read_row_files(fresh.rows) == rows
+    assert read_rows(fresh) == rows
     lock = current_lock(changed, fresh, rows)
     assert lock.replaces == (small.rule_sha256,)
     assert small.rule_sha256[:12] in lock.note

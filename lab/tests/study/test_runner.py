@@ -8,7 +8,7 @@ from dph.runs.progress import Silent
 from lab.study.plan import RunSelection
 from lab.study.planner import Planner
 from lab.study.rows import read_row_files
-from lab.study.rule_lock import default_places
+from lab.study.rule_lock import default_places, locked_choices
 from lab.study.runner import Runner
 from lab.study.settings import load_study
 from small_study import RULE, STUDY, InstantJobs
@@ -59,7 +59,9 @@ def test_only_what_was_named_is_run(small):
 def test_a_run_that_fails_is_told_and_the_others_are_made(small):
     with pytest.raises(TrainingError, match=r"1 of the study's jobs failed.*told to fail"):
         run(small, InstantJobs(fails=["s0.rkl"]))
-    rows = read_row_files(default_places(small, None).rows)
+    places = default_places(small, None)
+    rows = read_row_files(places.rows)
+    assert locked_choices(places) == Planner(small).plan(rows).choices  # before any outputs
     assert len(rows) == 2 * 6 + 3 * 4 - 1
     assert run(small, InstantJobs())[0].keys() > rows.keys()
 

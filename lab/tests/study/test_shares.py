@@ -111,6 +111,7 @@ def test_a_front_has_the_base_model_the_checkpoints_and_the_labels_that_the_rule
     # At equal mean@1 they are 0, 0.1 and 0.05 apart, at 0.2, 0.3 and 0.4.
     matched = {"metric": "matched@16", "sets": ["in_domain", "cross_domain"]}
     assert results.difference("sql", ("dph_f", "GRPO"), **matched).mean == pytest.approx(0.0625)
+    assert results.difference("sql", ("dph_f", "GRPO"), "matched@16", ["elsewhere"]) is None
     report = make_report(study, plan, rows, None)
     assert "front@16" in report.metrics("sql")
     lacking = {name: row for name, row in rows.items() if row.method != "rkl"}

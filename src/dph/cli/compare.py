@@ -187,10 +187,8 @@ def compare(
     labels = run_labels(compared)
     for note in notes:
         typer.echo(note, err=True)
-    if as_json:
-        typer.echo(json_text(comparison_json(labels, rows, on_sets)))
-    else:
-        typer.echo(comparison_text(labels, rows, on_sets))
+    shown = labels, rows, on_sets
+    typer.echo(json_text(comparison_json(*shown)) if as_json else comparison_text(*shown))
 
 
 AnswersOption = Annotated[

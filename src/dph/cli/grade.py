@@ -37,8 +37,7 @@ def default_workers() -> int:
 
 AnswersOption = Annotated[Path, option("--input FILE", f"Answers: {ROW_FILES}.")]
 GradedOption = Annotated[
-    Path,
-    option("--out FILE", f"Rows with reward, outcome, reason and seconds added: {ROW_FILES}."),
+    Path, option("--out FILE", f"Rows with reward, outcome, reason and seconds added: {ROW_FILES}.")
 ]
 AnswerTimeoutOption = Annotated[float, option("--timeout S", "Time limit per answer, in seconds.")]
 ResumeOption = Annotated[
@@ -88,10 +87,8 @@ def run_grading(
             f"--column {name}={named[name]} again",
             err=True,
         )
-    if as_json:
-        typer.echo(json_text(summary_json(summary, source, target)))
-    else:
-        typer.echo(summary_text(summary, target))
+    document = summary_json(summary, source, target)
+    typer.echo(json_text(document) if as_json else summary_text(summary, target))
     answered = summary.rows - summary.outcomes.get(Outcome.NO_ANSWER, 0)
     if answered and summary.outcomes.get(Outcome.CRASHED) == answered:
         rows = (row for _, row in read_rows(target))

@@ -86,10 +86,7 @@ ROW_FILES = ".parquet, .jsonl or .csv, the last two also as .gz"
 """Kinds of files of rows, for people; dph._base.files.rows has the names."""
 
 
-NO_DEFAULT: Any = object()
-
-
-def option(usage: str, meaning: str, default: Any = NO_DEFAULT, **how: Any) -> Any:
+def option(usage: str, meaning: str, *default: Any, **how: Any) -> Any:
     """An option, from its flags and the placeholder of its value, such as ``-k --top K``.
 
     It stands in ``Annotated``, or with its default as the default of a parameter.
@@ -99,16 +96,12 @@ def option(usage: str, meaning: str, default: Any = NO_DEFAULT, **how: Any) -> A
         flags.append(last)
     else:
         how["metavar"] = last
-    return typer.Option(*_given(default), *flags, help=meaning, **how)
+    return typer.Option(*default, *flags, help=meaning, **how)
 
 
-def argument(name: str | None, meaning: str, default: Any = NO_DEFAULT, **how: Any) -> Any:
+def argument(name: str | None, meaning: str, *default: Any, **how: Any) -> Any:
     """An argument by its name in the usage of the verb; None: its choices."""
-    return typer.Argument(*_given(default), metavar=name, help=meaning, **how)
-
-
-def _given(default: Any) -> tuple[Any, ...]:
-    return () if default is NO_DEFAULT else (default,)
+    return typer.Argument(*default, metavar=name, help=meaning, **how)
 
 
 RecipeArgument = Annotated[Path, argument("RECIPE", "Recipe, a TOML file.")]

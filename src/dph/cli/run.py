@@ -340,13 +340,15 @@ def _recipe_of(
     from dph.cli.request import require_writable
 
     quiet_libraries()
-    from dph.runs.command import asked_for, recipe_of_command, write_chosen
+    from dph.runs.command import FILE, asked_for, recipe_of_command, write_chosen
 
     method = given.pop("method") or "dph_f"
     asked = asked_for(model=model, method=method, **given)
     out = out or Path("runs") / f"{Path(model).name}-{method}"
     require_writable(out)
     chosen = recipe_of_command(asked, out, overrides=overrides, progress=open_progress())
+    if (out / FILE).exists():
+        typer.echo(f"dph: all settings are those of {out / FILE}", err=True)
     for choice in chosen.choices:
         typer.echo(f"dph: {choice.key} = {choice.value}: {choice.reason}", err=True)
     return write_chosen(chosen, out), out

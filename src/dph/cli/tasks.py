@@ -413,6 +413,7 @@ def verifiers(
     from dph.tasks.environments.tasksets import PREFIX, taskset_problems
 
     _require_place(out)
+    package = package.replace("-", "_")  # as verifiers does, which a recipe names the module of
     problems = taskset_problems(package, count=count, directories=[Path.cwd()])
     document = {"taskset": package, "problems": len(problems)}
     lines = [f'in a recipe: environment.path = "{PREFIX}{package}"']

@@ -182,19 +182,20 @@ def said_plainly(what: str, kind: type[DphError]) -> Iterator[None]:
         if constants.HF_HUB_OFFLINE:
             why += ", and HF_HUB_OFFLINE is set: run once without it"
         elif error.__cause__ is not None:
-            why += f", and {end} cannot be reached: {_line(error.__cause__)}"
+            why += f", and {end} cannot be reached: {reason(error.__cause__)}"
         raise kind(f"{what}: {why}") from error
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
         hint = f": {_LOG_IN}" if status in (401, 403) else ""
-        raise kind(f"{what}: {end} answered {status}: {_line(error)}{hint}") from error
+        raise kind(f"{what}: {end} answered {status}: {reason(error)}{hint}") from error
     except errors.HFValidationError as error:
-        raise kind(f"{what}: {_line(error)}") from error
+        raise kind(f"{what}: {reason(error)}") from error
     except (errors.OfflineModeIsEnabled, transport) as error:
-        raise kind(f"{what}: {end} cannot be reached: {_line(error)}") from error
+        raise kind(f"{what}: {end} cannot be reached: {reason(error)}") from error
 
 
-def _line(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """The first line of an error's message, or the error's name."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 

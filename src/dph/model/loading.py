@@ -19,6 +19,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
     BitsAndBytesConfig,
+    GenerationConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -27,6 +28,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from dph.errors import ModelError, SettingsError
+from dph.model.hub import reason
 from dph.model.releases import (
     RECURRENT,
     causal_classes,
@@ -97,6 +99,19 @@ def require_usable(config: PreTrainedConfig, name: str) -> None:
         raise ModelError(f"{name}: {kind} is not supported: its layers {RECURRENT}")
 
 
+def longest_context(config: PreTrainedConfig) -> int | None:
+    """Tokens of prompt and answer that a model takes; None if its config does not say.
+
+    LongRoPE has other frequencies for all rows of a batch if one is longer than the original
+    context: a row's log-probs would depend on the others, so it ends there.
+    """
+    config = config.get_text_config()
+    rope = getattr(config, "rope_parameters", None) or {}
+    context = getattr(config, "max_position_embeddings", None)
+    long = rope.get("rope_type") == "longrope"
+    return rope.get("original_max_position_embeddings", context) if long else context
+
+
 _LOG = logging.getLogger(__name__)
 _DAMAGED = (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError)
 
@@ -116,7 +131,7 @@ def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
     except Exception as error:  # the Rust tokenizer raises bare Exception for a damaged file
-        raise ModelError(f"cannot load a tokenizer from {directory}: {_line(error)}") from error
+        raise ModelError(f"cannot load a tokenizer from {directory}: {reason(error)}") from error
     if tokenizer.eos_token_id is None:
         raise ModelError(
             f"the tokenizer in {directory} has no eos token, which answers need in order to end: "
@@ -137,7 +152,7 @@ def load_config(path: str | Path) -> PreTrainedConfig:
     try:
         return AutoConfig.from_pretrained(directory, local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"cannot load a causal model from {directory}: {_line(error)}") from error
+        raise ModelError(f"cannot load a causal model from {directory}: {reason(error)}") from error
 
 
 def load_model(
@@ -171,7 +186,7 @@ def load_model(
     try:
         model, report = _read(directory, config, attention, _stored(weights, target))
     except _DAMAGED as error:
-        why = _refused_attention(error, config, attention) or _line(error)
+        why = _refused_attention(error, config, attention) or reason(error)
         raise ModelError(f"cannot load a causal model from {directory}: {why}") from error
     _require_all_weights(directory, report)
     for layer in model.modules():
@@ -179,10 +194,7 @@ def load_model(
             setattr(layer, _PACKS, False)
     if gradient_checkpointing:
         _checkpoint_activations(model)
-    try:
-        model.generation_config.validate(strict=True)
-    except ValueError:  # a temperature without do_sample, which transformers 5.5 does not save
-        model.generation_config.do_sample = True
+    _make_storable(model.generation_config)
     if kernels == "liger":
         _take_liger(model)
     return model.eval().to(target)
@@ -190,6 +202,16 @@ def load_model(
 
 _PACKS = "support_avx512bf16_for_cpu"
 """Layers of bitsandbytes with it repack their weights in evaluation, and have no gradient then."""
+
+
+def _make_storable(stored: GenerationConfig) -> None:
+    """Change what transformers loads and from 5.5 on does not save: no checkpoint would be."""
+    if (stored.pad_token_id or 0) < 0:
+        stored.pad_token_id = None
+    try:
+        stored.validate(strict=True)
+    except ValueError:  # such as a temperature without do_sample
+        stored.do_sample = True
 
 
 def _require_extras(weights: Stored, kernels: str) -> None:
@@ -370,7 +392,3 @@ def _without_progress_bar() -> Iterator[None]:
     finally:
         if enabled:
             transformers_logging.enable_progress_bar()
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -22,6 +22,7 @@ from transformers.pytorch_utils import Conv1D
 from dph._base.files import read_json, sha256, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import DataError, ModelError, SettingsError
+from dph.model.hub import reason
 from dph.model.loading import load_model
 from dph.recipe import ModelSettings
 from dph.recipe.section import Precision
@@ -39,7 +40,6 @@ _LOG = logging.getLogger(__name__)
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
 BASE_FILE = "adapter_base.json"
-_SCHEMA = 1
 _PREFIX = "base_model.model."
 """Prefix of every name in a file of PEFT."""
 _NAME = "default"
@@ -104,8 +104,7 @@ def read_adapter(model: PreTrainedModel, directory: Path, *, base: str) -> None:
         found = {name.removeprefix(_PREFIX): tensor for name, tensor in weights.items()}
         loaded = peft.set_peft_model_state_dict(model, found)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        what = str(error).strip().splitlines() or [type(error).__name__]
-        raise ModelError(f"the adapter in {directory} is damaged: {what[0]}") from error
+        raise ModelError(f"the adapter in {directory} is damaged: {reason(error)}") from error
     missing = [name for name in loaded.missing_keys if "lora_" in name]
     if missing or loaded.unexpected_keys:
         name = [*missing, *loaded.unexpected_keys][0]
@@ -121,7 +120,7 @@ def save_policy(model: PreTrainedModel, directory: Path) -> None:
     tensors = {f"{_PREFIX}{n}": t.detach().cpu().contiguous() for n, t in weights.items()}
     save_file(tensors, directory / WEIGHTS_FILE, metadata={"format": "pt"})
     adapter_config(model).save_pretrained(str(directory))
-    write_json(directory / BASE_FILE, {"schema": _SCHEMA, "fingerprint": _bases[model]})
+    write_json(directory / BASE_FILE, {"schema": 1, "fingerprint": _bases[model]})
 
 
 def sharing(model: PreTrainedModel) -> PreTrainedModel:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, create_model, field_validator, model_validator
 
 from dph.recipe.places import SPELLING, LocalPath, ProblemsPath
-from dph.recipe.section import Count, FilePath, Phrase, Positive, Section, with_default
+from dph.recipe.section import Count, FilePath, Fraction, Phrase, Positive, Section, with_default
 from dph.tasks.verifiers.table import TEXTS, VERIFIERS, VerifierSetting, verifier_settings
 
 # The settings of ``[evaluate.during]``: what is measured while training runs.
+
+Ks = Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)]
 
 
 def require_k(ks: tuple[int, ...], samples: int) -> None:
@@ -22,9 +24,7 @@ class DuringSettings(Section):
     """Measurements every ``evaluate.every`` steps of training."""
 
     samples: Positive = Field(8, description="samples per problem")
-    k: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
-        (1, 8), description="the k of Pass@k (default: those up to samples)"
-    )
+    k: Ks = Field((1, 8), description="the k of Pass@k (default: those up to samples)")
     sets: Annotated[tuple[str, ...], Field(strict=False)] = Field(
         (), description="evaluation sets, by name; default: all of data.sets"
     )
@@ -58,9 +58,7 @@ class EvaluationSettings(Section):
     """Measurements of a model."""
 
     samples: Positive = Field(32, description="samples per problem")
-    k: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
-        (1, 8, 16, 32), description="the k of Pass@k (default: those up to samples)"
-    )
+    k: Ks = Field((1, 8, 16, 32), description="the k of Pass@k (default: those up to samples)")
     temperature: float = Field(1.0, gt=0, description="softmax temperature")
     top_p: float = Field(1.0, gt=0, le=1, description="mass of nucleus sampling")
     max_tokens: Positive | None = Field(
@@ -110,19 +108,18 @@ class EvaluationSettings(Section):
 
     @model_validator(mode="after")
     def _best_is_measured(self) -> Self:
-        if self.keep_best is None:
+        found, said = _SCORE.fullmatch(self.keep_best or ""), f"keep_best={self.keep_best!r}"
+        if found is None:
             if self.result == "best":
                 raise ValueError(
                     "result='best' needs keep_best, the score that decides which checkpoint is best"
                 )
             return self
-        said = f"keep_best={self.keep_best!r}"
         if not self.every:
             raise ValueError(f"{said} needs every > 0, got every=0")
-        found = _SCORE.fullmatch(self.keep_best)
-        if found and found["k"] and int(found["k"]) not in self.during.k:
+        if found["k"] and int(found["k"]) not in self.during.k:
             raise ValueError(f"{said} is not measured: during.k={list(self.during.k)}")
-        if found and found["metric"] == "greedy" and not self.during.greedy:
+        if found["metric"] == "greedy" and not self.during.greedy:
             raise ValueError(f"{said} is not measured: during.greedy=false")
         return self
 
@@ -146,11 +143,10 @@ def wrong_during(settings: EvaluationSettings, known: Collection[str], *, steps:
             f"evaluate.result='best' measures nothing with evaluate.every={settings.every}, which "
             f"is more than train.steps={steps}"
         )
-    there = ", ".join(known) or "none"
     if not known:
         return f"evaluate.every={settings.every} measures nothing: name a set in [data.sets]"
     if unknown := [name for name in settings.during.sets if name not in known]:
-        return f"evaluate.during.sets names {unknown[0]!r}; [data.sets] has: {there}"
+        return f"evaluate.during.sets names {unknown[0]!r}; [data.sets] has: {', '.join(known)}"
     best = settings.best_by
     if best and best[0] is not None and best[0] not in (sets := settings.during_sets(known)):
         measured = ", ".join(sets)
@@ -240,10 +236,8 @@ class GradedData(Section):
     verifier_timeout: float = Field(
         5.0, gt=0, description="time limit of grading one answer, in seconds"
     )
-    verifier_crash_limit: float = Field(
+    verifier_crash_limit: Fraction = Field(
         0.5,
-        ge=0,
-        le=1,
         description="share of a step's graded answers that may crash; a larger share ends the run",
     )
     databases: FilePath | None = Field(

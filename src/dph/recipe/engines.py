@@ -83,10 +83,9 @@ def require_engine_can(recipe: Recipe) -> None:
     for kind in ("penalties", "anchors"):  # those that weigh nothing are not in use
         active = getattr(recipe.objective, f"active_{kind}")
         table["objective"][kind] = {name: table["objective"][kind][name] for name in active}
-    refused = [
+    if refused := [
         f"{key} = {value!r} is not possible with train.engine = {engine!r}: {row.why}"
         for key, value in flat(table)
         if (row := rows.get(pattern_of(key))) is not None and row.refuses(value)
-    ]
-    if refused:
+    ]:
         raise SettingsError("; ".join(refused))

@@ -9,6 +9,8 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from operator import ne
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -50,7 +52,7 @@ class Key:
 
     name: str
     meaning: str
-    required: bool
+    required: bool = False
     default: Any
     has_value: bool
     value: Any
@@ -122,7 +124,6 @@ def _keys(section: type[Section], prefix: str, values: dict[str, Any] | None) ->
         yield Key(
             name=f"{prefix}{name}",
             meaning=meaning,
-            required=False,
             default=default,
             has_value=known,
             value=None if values is None else values[name],
@@ -297,19 +298,14 @@ _DROPPED = re.compile(
 )
 """Keys of recipes of older runs; all that is not refused says "off"."""
 
-
-def _any_but(off: Any) -> Callable[[Any], bool]:
-    return lambda value: bool(value != off)
-
-
 _REFUSED: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     (rf"{_ANCHOR}\.divergence", lambda value: value == "distribution_kl", LEFT),
     (rf"{_ANCHOR}\.samples", lambda value: str(value).startswith("store:"), LEFT),
-    (r"self_consistency\.reward", _any_but("majority"), LEFT),
+    (r"self_consistency\.reward", partial(ne, "majority"), LEFT),
     (r"self_consistency\.samples", lambda _: True, LEFT),
     (rf"{_ANCHOR}\.samples", lambda value: str(value).startswith("recent:"), RIVAL_LEFT),
     (rf"{_ANCHOR}\.(target|recent_capacity)", lambda _: True, RIVAL_LEFT),
-    *((rf"{_ANCHOR}\.{name}", _any_but(off), RIVAL_LEFT) for name, off in _OF_ANCHORS.items()),
+    *((rf"{_ANCHOR}\.{name}", partial(ne, off), RIVAL_LEFT) for name, off in _OF_ANCHORS.items()),
     (r"objective\.advantage\.kind", lambda value: value in ("alpha_dpg", "bbg"), RIVAL_LEFT),
     (r"objective\.surrogate\.kind", lambda value: value == "clip_cov", RIVAL_LEFT),
     (r"objective\.penalties\.[^.]+\.kind", lambda value: value == "kl_cov", RIVAL_LEFT),

@@ -26,8 +26,7 @@ def _rehearsing(divergence: str, weight: float, **parameters: Any) -> dict[str, 
 
 def _penalised(kind: str, weight: float) -> dict[str, dict[str, Any]]:
     """Clip-higher on all problems, and one penalty on the new samples, named by its kind."""
-    penalty = {"kind": kind, "weight": weight}
-    return {"objective": {**_CLIP_HIGHER, "penalties": {kind: penalty}}}
+    return {"objective": {**_CLIP_HIGHER, "penalties": {kind: {"kind": kind, "weight": weight}}}}
 
 
 METHOD_ROWS: Mapping[str, Method] = MappingProxyType(

@@ -61,6 +61,11 @@ def copy_recipe(
     source = known.get(name.removesuffix(".toml").strip("/"))
     if source is None:
         raise SettingsError(f"there is no recipe {name!r}; there are: {', '.join(sorted(known))}")
+    text = "" if source.is_dir() else source.read_text(encoding="utf-8")
+    for path in source.parent.glob("*"):
+        if path.suffix in (".py", ".jsonl") and path.stem in text:
+            folder = source.parent.relative_to(place).as_posix()
+            raise SettingsError(f"{name} needs {path.name} next to it: copy {folder!r}, its folder")
     out = Path(source.name) if out is None else out
     if out.exists():
         raise SettingsError(f"{out} already exists: name another place (--out)")
@@ -111,7 +116,7 @@ def recipe_of(
     table = _overridden(table, read)
     if seed is not None:
         table["seed"] = seed
-    overridden = any(key.rpartition(".")[2] in OWN_CODE for key, _ in read)
+    overridden = any(k == "environment.path" or k.rpartition(".")[2] in OWN_CODE for k, _ in read)
     place_own_code(table, beside=beside, overridden=overridden)
     return resolve_recipe(table)
 

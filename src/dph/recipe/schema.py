@@ -28,6 +28,7 @@ from dph.recipe.tables import (
     VerlSettings,
     VLLMSettings,
 )
+from dph.recipe.terms import ADVANTAGES
 from dph.tasks.environments import EpisodeLimits
 
 SQL, CODE = "sql", "code"
@@ -205,6 +206,13 @@ def _faults(recipe: Recipe) -> Iterator[str]:
                 f"objective.advantage.k={k} of {advantage.chosen} needs at least {needed} samples "
                 f"a problem, got train.samples_per_problem={train.samples_per_problem}"
             )
+    counts = advantage.chosen in ADVANTAGES and ADVANTAGES[advantage.chosen].counts
+    rule = recipe.data.verifier_settings["sql_rule"]
+    if counts and recipe.data.verifier == "sql" and rule in ("bird_soft_f1", "cartesian"):
+        yield (
+            f"data.sql_rule = {rule!r} gives rewards between 0 and 1, and objective.advantage = "
+            f"{advantage.chosen!r} counts right answers: choose another of them"
+        )
     yield from _faults_with_environment(recipe)
     if wrong := wrong_during(recipe.evaluate, recipe.data.sets, steps=train.steps):
         yield wrong
@@ -245,7 +253,7 @@ def _faults_with_environment(recipe: Recipe) -> Iterator[str]:
     data, engine = recipe.data, recipe.sampling.engine
     refused = [] if engine == "torch" else [f"sampling.engine = {engine!r}"]
     if data.shots is not None:
-        refused.append(f"data.shots.count = {data.shots.count!r}")
+        refused.append("[data.shots]")
     own = {"data.styles": data.styles}
     for name, of in data.sets.items():
         own |= {f"data.sets.{name}.verifier": of.verifier, f"data.sets.{name}.styles": of.styles}

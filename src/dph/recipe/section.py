@@ -73,13 +73,8 @@ def faults_of(error: ValidationError) -> list[ErrorDetails]:
     pydantic leaves a wrong element out and then finds the list, and the list around it, too short.
     """
     items = error.errors(include_url=False)
-    wrong = [item["loc"] for item in items]
-
-    def is_echo(item: ErrorDetails) -> bool:
-        place = item["loc"]
-        return any(len(loc) > len(place) and loc[: len(place)] == place for loc in wrong)
-
-    return [item for item in items if item["type"] != "too_short" or not is_echo(item)]
+    around = {item["loc"][:depth] for item in items for depth in range(len(item["loc"]))}
+    return [item for item in items if item["type"] != "too_short" or item["loc"] not in around]
 
 
 Engine = Literal["own", "verl"]

@@ -279,8 +279,7 @@ class SelfConsistencySettings(Section):
     agreement: str | None = Field(
         None,
         description="rule for agreement of two answers: your own module:callable, f(response, "
-        "problem) -> "
-        "key or None; default: by data.verifier",
+        "problem) -> key or None; default: by data.verifier",
     )
 
     @property
@@ -349,9 +348,7 @@ class TrainingSettings(Section):
         description="share of the learning rate at the last step, reached by linear decay",
     )
     warmup_steps: Count = Field(0, description="optimizer steps of linear warm-up")
-    betas: Annotated[tuple[float, float], Field(strict=False)] = Field(
-        (0.9, 0.95), description="betas of AdamW"
-    )
+    betas: tuple[float, float] = Field((0.9, 0.95), strict=False, description="betas of AdamW")
     eps: float = Field(1e-8, gt=0, description="epsilon of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay of AdamW")
     max_grad_norm: float = Field(
@@ -398,8 +395,6 @@ class TrackingSettings(Section):
         Field((), description="trackers of accelerate: tensorboard, wandb, trackio")
     )
     project: str = Field("dph", description="project name shown by the tracker")
-    answers: int = Field(
-        256,
-        ge=0,
-        description="answers of each evaluated set in the tables of wandb and trackio; 0: none",
+    answers: Count = Field(
+        256, description="answers of each evaluated set in the tables of wandb and trackio; 0: none"
     )

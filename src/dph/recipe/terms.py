@@ -21,7 +21,7 @@ from typing import Any, Literal
 from pydantic import Field, create_model
 
 from dph._base.import_path import is_import_path, load_callable
-from dph.recipe.section import Section, Whole
+from dph.recipe.section import Fraction, Section, Whole
 
 LOGPROBS, REF_LOGPROBS = "logprobs", "ref_logprobs"
 """Inputs of an advantage other than rewards: the samples' log-probs and lengths, and the initial
@@ -126,10 +126,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             counts=True,
             summary="GRPO's, with more of the credit for improbable right answers (UCPO)",
             parameters=parameters(
-                tau=(
-                    float,
-                    Field(0.2, ge=0, le=1, description="share given by improbability; 0: GRPO"),
-                ),
+                tau=(Fraction, Field(0.2, description="share given by improbability; 0: GRPO")),
                 scale=_SCALE,
             ),
             reads=frozenset({LOGPROBS}),

@@ -217,8 +217,8 @@ def log_sample(
         },
         "scores": scores,
         "metadata": {
-            **{name: row[name] for name in ("outcome", "reason", "style", "reward")},
             **({} if problem is None else dict(problem.answer)),
+            **{name: row[name] for name in ("outcome", "reason", "style", "reward")},
         },
         "uuid": uuid,
     }

@@ -237,8 +237,7 @@ _PROBLEMS = pa.schema(
 
 def _score_rows(of: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     passes = {f"{_PASS}{k}": value for k, value in of["pass_at_k"].items()}
-    names = ("greedy", "mean", *passes, "keep", "explore", "cut_off", "effective_styles")
-    for name in names:
+    for name in ("greedy", "mean", *passes, "keep", "explore", "cut_off", "effective_styles"):
         value, is_pass = passes.get(name, of.get(name)), name in passes
         if value is None:
             continue

@@ -95,7 +95,7 @@ def aggregate_sets(sets: Sequence[Summary]) -> dict[str, Any]:
 
 def _aggregate_set(seeds: Sequence[Summary]) -> dict[str, Any]:
     ks = _same("k", [list(seed["pass_at_k"]) for seed in seeds])
-    columns = {name: [seed[name] for seed in seeds] for name in _COLUMNS}
+    columns = {name: [seed.get(name) for seed in seeds] for name in _COLUMNS}
     columns |= {f"pass_at_{k}": [seed["pass_at_k"][k] for seed in seeds] for k in ks}
     cut_off = {"cut_off": [seed["cut_off"] for seed in seeds]} if "cut_off" in seeds[0] else {}
     means: dict[str, float | None] = dict.fromkeys(columns | cut_off)

@@ -122,9 +122,8 @@ def _pass_at_k(asked: FigureRequest) -> PaperFigure:
     detail = f"bands: {models.interval_note()}"
     panels = []
     for name in models.sets:
-        curves = {model: of["pass_at_k"].items() for model, of in models.on(name).items()}
         upto = {
-            model: {**of, "pass_at_k": {k: v for k, v in curves[model] if int(k) <= last}}
+            model: {**of, "pass_at_k": {k: v for k, v in of["pass_at_k"].items() if int(k) <= last}}
             for model, of in models.on(name).items()
         }
         panels.append(pass_at_k_panel(set_title(name), detail, upto, chosen))
@@ -178,8 +177,7 @@ def _progress(asked: FigureRequest) -> PaperFigure:
         progress_panel(set_title(name), detail, found.on(name), f"pass_at_{found.k}", found.looks)
         for name in asked.sets or found.sets
     ]
-    spec = picture(panels)
-    return PaperFigure(picture=Picture(spec), shown=tuple(found.runs), notes=found.notes)
+    return PaperFigure(picture=Picture(picture(panels)), shown=tuple(found.runs), notes=found.notes)
 
 
 def _figure(models: Models, panels: Sequence[Spec], *, most: int = 3) -> PaperFigure:

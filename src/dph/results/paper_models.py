@@ -277,7 +277,9 @@ def _logged_steps(run: RunResults) -> Steps:
         for match in filter(None, map(_LOGGED.fullmatch, row)):
             name, (set_name, k) = match[0], match.groups()
             sets = found.setdefault(row["step"], {})
-            of_set = sets.setdefault(set_name, {"pass_at_k": {}, "ci95": {}})
+            of_set = sets.setdefault(
+                set_name, {"pass_at_k": {}, "ci95": {}, "styles": {}, "problems": 0}
+            )
             of_set["pass_at_k"][k] = row[name]
             of_set["ci95"][f"pass_at_{k}"] = [row[f"{name}_lo"], row[f"{name}_hi"]]
     return found

@@ -105,9 +105,7 @@ def _without_directories(value: Any, key: str) -> Any:
 
 
 def _last(path: str) -> str:
-    if Path(path).is_absolute():
-        return Path(path).name
-    return with_directory(path, _last)
+    return Path(path).name if Path(path).is_absolute() else with_directory(path, _last)
 
 
 FILE = "README.md"

@@ -379,9 +379,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 def address_of(access: Access, port: int) -> str:
     """The address to open, with the token where one is asked for."""
-    host = access.host
-    if host in ("0.0.0.0", "::"):
-        host = socket.gethostname()
+    host = socket.gethostname() if access.host in ("0.0.0.0", "::") else access.host
     host = f"[{host}]" if ":" in host else host
     token = "" if access.token is None else f"?token={access.token}"
     return f"http://{host}:{port}/{token}"

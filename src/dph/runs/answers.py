@@ -11,6 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import SettingsError
 from dph.model.forward.scorer import AnswerScorer
+from dph.model.loading import longest_context
 from dph.model.policies import is_adapter, load_whole
 from dph.model.prompts import stop_token_ids
 from dph.model.sampler.base import SamplingParameters
@@ -97,7 +98,7 @@ def scorer_of(
 ) -> AnswerScorer:
     """The scorer of a run; ``temperature`` None: that of training."""
     return AnswerScorer(
-        pad_id=int(tokenizer.pad_token_id),
+        pad_id=int(tokenizer.eos_token_id),  # some models have no embedding of their pad token
         temperature=recipe.sampling.temperature if temperature is None else temperature,
         dtype=recipe.model.dtype,
         token_budget=recipe.train.microbatch_tokens,
@@ -133,7 +134,7 @@ def graded_sampler(job: RunJob, model: PreTrainedModel) -> AnswerSampler:
             encoder=job.prompts.turns(job.verifier.environment.tools),
             parameters=parameters,
             tokens=settings.tokens,
-            context=getattr(model.config.get_text_config(), "max_position_embeddings", None),
+            context=longest_context(model.config),
             verifier=job.verifier.verifier,
             crash_limit=crash_limit,
             at_once=settings.processes,

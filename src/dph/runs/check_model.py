@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TypeVar
@@ -10,7 +11,7 @@ from transformers import PreTrainedConfig
 
 from dph.errors import DphError, ModelError
 from dph.model.hub import is_on_hub, model_directory
-from dph.model.loading import load_config, load_tokenizer, require_usable
+from dph.model.loading import load_config, load_tokenizer, longest_context, require_usable
 from dph.model.prompts import common_length, stop_token_ids
 from dph.recipe import ModelSettings, Recipe
 from dph.recipe.engines import ENGINES
@@ -67,17 +68,25 @@ class CheckedModel:
     @property
     def context(self) -> int | None:
         """The longest row of tokens; None if the config does not give it."""
-        return getattr(self.config.get_text_config(), "max_position_embeddings", None)
+        return longest_context(self.config)
+
+
+def missing_extras(recipe: Recipe) -> list[str]:
+    """Packages that training needs, and that are not installed, as messages."""
+    settings = recipe.model
+    needed = [PEFT] if settings.adapter else [TORCHAO] if settings.weights == "bfloat16" else []
+    needed += [BITSANDBYTES] * (settings.weights == "nf4")
+    needed += [LIGER] * (settings.kernels == "liger")
+    missing = [f"model: {extra.missing}" for extra in needed if not extra.is_installed]
+    trackers = [name for name in recipe.track.to if not all(map(find_spec, ("accelerate", name)))]
+    return missing + [f"track.to: {one!r} needs dph-rl[{one}] installed" for one in trackers]
 
 
 def check_model(recipe: Recipe, findings: Findings) -> CheckedModel | None:
     """The model without its weights; None if it is missing, in the cache too, or cannot be read."""
     settings = recipe.model
     if recipe.train.engine == "own":  # another engine runs in another environment
-        needed = [PEFT] if settings.adapter else [TORCHAO] if settings.weights == "bfloat16" else []
-        needed += [BITSANDBYTES] * (settings.weights == "nf4")
-        needed += [LIGER] * (settings.kernels == "liger")
-        findings.errors += [f"model: {extra.missing}" for extra in needed if not extra.is_installed]
+        findings.errors += missing_extras(recipe)
     directory = _directory(settings, findings)
     config = directory and findings.value("model.path", lambda: load_config(directory))
     if directory is None or config is None:
@@ -129,9 +138,9 @@ def check_prompts(
             findings.unchecked.append("the tokenizer and the lengths of prompts: there is no model")
         return
     tokenizer, vocabulary = model.prompts.tokenizer, model.config.get_text_config().vocab_size
-    if len(tokenizer) > vocabulary:
+    if tokenizer.vocab_size > vocabulary:
         findings.errors.append(
-            f"model.path: the tokenizer has {len(tokenizer)} tokens, but the model only "
+            f"model.path: the tokenizer has {tokenizer.vocab_size} tokens, but the model only "
             f"{vocabulary} embeddings: they do not match"
         )
     findings.value("sampling.stop", lambda: stop_token_ids(tokenizer, stop=recipe.sampling.stop))

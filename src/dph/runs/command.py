@@ -321,6 +321,8 @@ def _sizes(device: Device | None, context: int | None, problems: int) -> Iterato
     step, quarter = 32 if gpu else 8, max(problems // 4, 1)
     why = why if step <= quarter else f"a quarter of {problems} problems"
     yield Choice("train.problems_per_step", min(step, quarter), why)
+    if quarter == 1:
+        yield Choice("train.minibatches", 1, "one problem a step")
     yield Choice("train.rehearsal_per_step", min(step, quarter), "as many as new problems")
     yield Choice("train.checkpoint_every", 20 if gpu else 5, "a kill costs at most these steps")
     yield Choice("evaluate.samples", _MOST_TRIES, f"for Pass@{_MOST_TRIES}")

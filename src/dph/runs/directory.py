@@ -163,9 +163,6 @@ class BestCheckpoint:
     value: float
 
 
-_BEST_SCHEMA = 1
-
-
 def read_best(directory: Path, *, score: str | None) -> BestCheckpoint | None:
     """The best checkpoint in ``directory`` by ``score``; None if none is known by this score."""
     path = directory / "best.json"
@@ -189,7 +186,7 @@ def best_place(directory: Path, *, score: str | None) -> Path | None:
 
 def write_best(directory: Path, best: BestCheckpoint) -> None:
     """Name the best checkpoint."""
-    write_json(directory / "best.json", {"schema": _BEST_SCHEMA, **asdict(best)})
+    write_json(directory / "best.json", {"schema": 1, **asdict(best)})
 
 
 def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:

@@ -150,6 +150,7 @@ class ModelShape:
 
     ``queries`` and ``keys`` are heads x size of a head. ``linear`` are (inputs, outputs) of every
     weight matrix inside the layers, by name. ``largest`` is the size of the largest tensor.
+    ``plain_head``: logits are nothing but products, so that they can be made block by block.
     """
 
     parameters: int
@@ -162,6 +163,7 @@ class ModelShape:
     gated: bool
     linear: Mapping[str, tuple[int, int]]
     largest: int
+    plain_head: bool = True
 
     @property
     def head(self) -> int:
@@ -217,9 +219,13 @@ def read_shape(directory: Path) -> ModelShape:
             gated=any("gate_proj" in name or "gate_up_proj" in name for name in shapes),
             linear=linear,
             largest=max(map(prod, shapes.values())),
+            plain_head=all(config.get(key) in (None, 1) for key in _CHANGES_LOGITS),
         )
     except (DataError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         raise ModelError(f"{directory}: the sizes of the model are not known: {error}") from error
+
+
+_CHANGES_LOGITS = ("final_logit_softcapping", "logits_scaling", "logit_scale")
 
 
 def _shapes(directory: Path) -> dict[str, tuple[int, ...]]:
@@ -418,7 +424,7 @@ def _layer(recipe: Recipe, shape: ModelShape) -> float:
 def _head(recipe: Recipe, shape: ModelShape, scored: int, *, cuda: bool) -> float:
     """Logits of a training pass: the table, its softmax and its gradient, or blocks of it."""
     numbers, b = scored * shape.vocabulary, _products(recipe)
-    if numbers <= _TABLE:
+    if numbers <= _TABLE or not shape.plain_head:
         copies = 3 + (recipe.sampling.temperature != 1)
         return 4.0 * copies * numbers + _narrowed(recipe, shape.head)
     block, most = _BLOCK if cuda else _BLOCK_ON_CPU

@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedConfig
 
 from dph._base.files import only_writer
-from dph.errors import CheckpointError, DataError, PoolError
+from dph.errors import CheckpointError, DataError, PoolError, SettingsError
 from dph.model.hub import model_directory, problems_file
 from dph.model.loading import load_config, load_tokenizer, on_this_device, require_usable
 from dph.model.sampler.vllm import require_vllm
@@ -20,9 +20,11 @@ from dph.recipe.engines import ENGINES
 from dph.recipe.keys import refuse_stores
 from dph.records import Problem
 from dph.runs.answers import comparer_of, kind_of, run_verifier, verifier_maker
+from dph.runs.check_model import missing_extras
 from dph.runs.directory import RunDirectory, is_made
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.job import Policies, PreparedSet, Resumed, RunJob, Style
+from dph.runs.objective import make_objective
 from dph.runs.presample.manifest import Manifest, ValueSource, read_manifest
 from dph.runs.presample.pool import require_free
 from dph.runs.prompts import RunPrompts, file_prompts, recipe_shots, require_no_shown_test
@@ -163,6 +165,10 @@ def _require(job: RunJob, config: PreTrainedConfig, stage: Stage) -> None:
             most = recipe.evaluate.max_tokens or limit
             job.prompts.require_fit(config, chosen.problems, max_tokens=most)
     trains = stage in TRAIN and not job.resumed.finished
+    if own and trains:
+        if missing := missing_extras(recipe):
+            raise SettingsError("; ".join(missing))
+        make_objective(recipe.objective, recipe.data.modules)
     if stage == "run" or trains:
         for anchor in recipe.objective.active_anchors.values():  # before hours of pre-sampling
             if anchor.pool is not None and anchor.pool.resolve() != job.pool.resolve():

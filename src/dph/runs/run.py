@@ -79,16 +79,14 @@ def evaluate_stages(
     job: RunJob, measured: EvaluatedModel, progress: ProgressDisplay
 ) -> dict[str, Any]:
     """Evaluate the recipe's model, then ``measured`` against it; returns the evaluation.json."""
-    base = job.directory.base.path
-    if measured.directory != base and not job.directory.base.evaluation.exists():
+    base, place = job.directory.base.path, measured.directory
+    if place != base and not job.directory.base.evaluation.exists():
         # A broken model is refused before the initial policy is evaluated.
         job.policies.of(measured.model)
     document = evaluate_stage(job, base, progress, model=job.initial)
-    if measured.directory != base:
+    if place != base:
         with claimed(measured):
-            document = evaluate_stage(
-                job, measured.directory, progress, model=measured.model, base=base
-            )
+            document = evaluate_stage(job, place, progress, model=measured.model, base=base)
     return document
 
 

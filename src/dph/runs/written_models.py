@@ -26,7 +26,6 @@ from dph.runs.progress import ProgressDisplay
 from dph.runs.train.checkpoints import read_progress
 
 NOTE = "interpolation.json"
-_SCHEMA = 1
 
 
 def interpolated(
@@ -71,7 +70,7 @@ def _interpolate(run: Path, weight: float, ends: Ends, layers: range | None) -> 
         name += f"-layers-{layers.start}-{layers.stop}"
     path = RunDirectory(run).interpolated(name).path
     note = {
-        "schema": _SCHEMA,
+        "schema": 1,
         "weight": float(weight),
         "base": str(ends.start.resolve()),
         "base_fingerprint": directory_fingerprint(ends.start),
@@ -184,18 +183,14 @@ def _warn_of_another_start(job: RunJob, ends: Ends) -> None:
         logger.warning(
             "the settings, or the files that they name, differ from those that %s was trained "
             "with: if it did not begin from %s, the models between the two are meaningless",
-            trained,
-            ends.base,
+            *(trained, ends.base),
         )
         return
     if done < job.recipe.train.steps:
         logger.warning(
             "%s is unfinished, after %d of %d steps; these are models between its initial policy "
             "and %s",
-            job.directory.path,
-            done,
-            job.recipe.train.steps,
-            ends.final,
+            *(job.directory.path, done, job.recipe.train.steps, ends.final),
         )
 
 

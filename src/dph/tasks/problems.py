@@ -216,7 +216,8 @@ def parse_problem(row: Any, place: str) -> Problem:
             f"{place}: prompt must be text or a list of messages "
             f'{{"role": ..., "content": ...}}, not empty, got {prompt!r:.80}'
         )
-    answer = {field: value for field, value in row.items() if field not in _OWN_FIELDS}
+    # pandas writes NaN, which is not even itself and no JSON, where nothing is known.
+    answer = {k: None if v != v else v for k, v in row.items() if k not in _OWN_FIELDS}
     return Problem(problem_id=problem_id, prompt=prompt, answer=answer)
 
 

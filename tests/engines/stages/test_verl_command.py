@@ -34,13 +34,11 @@ def values(words):
 
 def test_a_step_is_a_rollout_of_whole_problems():
     found = values(train_overrides(run_of()))
-    assert found["data.train_batch_size"] == "6"
-    assert found["actor_rollout_ref.actor.ppo_mini_batch_size"] == "3"
-    assert found["actor_rollout_ref.actor.ppo_epochs"] == "3"
-    assert found["actor_rollout_ref.rollout.n"] == "4"
-    assert found["trainer.total_training_steps"] == "10"
-    assert found["dph.rehearsal_per_step"] == "8"
-    assert found["dph.objective"] == "/run/recipe.toml"
+    actor = "actor_rollout_ref.actor.ppo_"
+    sizes = {"data.train_batch_size": 6, f"{actor}mini_batch_size": 3, f"{actor}epochs": 3}
+    sizes |= {"actor_rollout_ref.rollout.n": 4, "trainer.total_training_steps": 10}
+    sizes |= {"dph.rehearsal_per_step": 8, "dph.objective": "/run/recipe.toml"}
+    assert {key: found[key] for key in sizes} == {key: str(size) for key, size in sizes.items()}
     found = values(train_overrides(run_of(**{"train.warmup_steps": 7})))
     assert found["actor_rollout_ref.actor.optim.lr_warmup_steps"] == "2"  # of 2 * 3
     with pytest.raises(SettingsError, match=r"is not divisible by train\.minibatches = 4"):
@@ -80,19 +78,10 @@ def test_several_machines_need_a_cluster():
 @pytest.mark.parametrize(
     ("value", "word"),
     [
-        (None, "null"),
-        (True, "true"),
-        (1e-08, "1e-08"),
-        ("runs/a-b_1.5", "runs/a-b_1.5"),
-        (Path("/a b"), "'/a b'"),
-        ("", "''"),
-        ("true", "'true'"),
-        ("12", "'12'"),
-        ("a=b", "'a=b'"),
-        ("it's", r"'it\'s'"),
-        (r"a\'b", r"'a\\\'b'"),
-        ("x y\\", r"'x y\\'"),
-        ((0.9, "x"), "[0.9, x]"),
+        *((None, "null"), (True, "true"), (1e-08, "1e-08"), ((0.9, "x"), "[0.9, x]")),
+        *(("runs/a-b_1.5", "runs/a-b_1.5"), (Path("/a b"), "'/a b'"), ("", "''")),
+        *(("true", "'true'"), ("12", "'12'"), ("a=b", "'a=b'"), ("it's", r"'it\'s'")),
+        *((r"a\'b", r"'a\\\'b'"), ("x y\\", r"'x y\\'")),
     ],
 )
 def test_a_value_is_written_so_that_it_is_read_as_it_was(value, word):
@@ -104,54 +93,28 @@ def test_a_table_may_have_keys_that_were_not_there():
     assert override("a.b", 3) == "a.b=3"
 
 
+def section(name, **settings):
+    return {f"{name}.{key}": value for key, value in settings.items()}
+
+
 CHANGED = {
     "name": "other",
     "seed": 5,
     "environment.path": "my_module:Environment",
-    "verl.overrides": ["trainer.test_freq=5"],
-    "verl.nodes": 2,
-    "verl.gpus": 3,
-    "verl.address": "head:6379",
-    "verl.rollout": "sglang",
-    "model.device": "cpu",
-    "model.dtype": "bfloat16",
-    "model.attention": "eager",
-    "model.kernels": "liger",
-    "model.gradient_checkpointing": True,
-    "data.verifier_workers": 3,
-    "data.verifier_timeout": 9.0,
-    "data.databases": "databases",
-    "data.sql_rule": "spider",
-    "data.modules": ["modules"],
-    "data.chat": True,
-    "data.system_prompt": "Answer.",
-    "sampling.temperature": 0.5,
-    "sampling.top_p": 0.5,
-    "sampling.max_tokens": 30,
-    "vllm.memory": 0.2,
-    "vllm.gpus": 2,
-    "vllm.context": 4096,
-    "vllm.eager": True,
-    "presample.samples": 16,
-    "presample.threshold": 5,
-    "presample.wrong_final": "explore",
-    "presample.seed": 9,
-    "presample.pool": "elsewhere",
-    "train.problems": "all",
-    "train.steps": 20,
-    "train.samples_per_problem": 6,
-    "train.rehearsal_per_step": 4,
-    "train.minibatches": 3,
-    "train.epochs": 1,
-    "train.learning_rate": 0.5,
-    "train.warmup_steps": 7,
-    "train.betas": [0.5, 0.5],
-    "train.eps": 0.5,
-    "train.weight_decay": 0.5,
-    "train.max_grad_norm": 0.5,
-    "train.microbatch_tokens": 99,
-    "train.checkpoint_every": 2,
-    "train.keep_checkpoints": 7,
+    **section("verl", overrides=["trainer.test_freq=5"], nodes=2, gpus=3, address="head:6379"),
+    **section("verl", rollout="sglang"),
+    **section("model", device="cpu", dtype="bfloat16", attention="eager", kernels="liger"),
+    **section("model", gradient_checkpointing=True),
+    **section("data", verifier_workers=3, verifier_timeout=9.0, databases="databases"),
+    **section("data", sql_rule="spider", modules=["modules"], chat=True, system_prompt="Answer."),
+    **section("sampling", temperature=0.5, top_p=0.5, max_tokens=30),
+    **section("vllm", memory=0.2, gpus=2, context=4096, eager=True),
+    **section("presample", samples=16, threshold=5, wrong_final="explore", seed=9),
+    **section("presample", pool="elsewhere"),
+    **section("train", problems="all", steps=20, samples_per_problem=6, rehearsal_per_step=4),
+    **section("train", minibatches=3, epochs=1, learning_rate=0.5, warmup_steps=7, eps=0.5),
+    **section("train", betas=[0.5, 0.5], weight_decay=0.5, max_grad_norm=0.5),
+    **section("train", microbatch_tokens=99, checkpoint_every=2, keep_checkpoints=7),
     "track.project": "other",
 }
 MODEL = {"model.path", "model.revision"}

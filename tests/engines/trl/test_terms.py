@@ -88,6 +88,7 @@ def test_a_recipe_is_named_by_its_path_and_json_text_is_the_same_as_a_table(tmp_
         """
     )
     config = make(tmp_path, objective=str(path))
+    assert make(tmp_path, objective=path).terms == config.terms
     assert theirs(config) == (0.2, 0.28, 0.0, "none", "dapo")
     assert config.terms.anchors["rehearsal"].weight == 0.3
     table = {"anchors": {"far": {"divergence": "alpha", "alpha": 0.3, "weight": 0.2}}}

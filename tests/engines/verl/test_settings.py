@@ -61,40 +61,33 @@ def test_with_no_other_word_on_it_the_objective_is_the_forward_kl(composed, said
     assert (anchor.divergence, anchor.weight) == ("forward_kl", weight)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"divergence": "jensen"}, "there is no 'jensen'"),
-        ({"objective": {"eta": 0.1}, "eta": 0.2}, "is 0.1, and also 0.2: set it only once"),
-        ({"overlong_buffer": 1.5}, "overlong_buffer"),
-        ({"js_definition": True}, "needs divergence='jensen_shannon'"),
-        ({"rehearsal_per_step": 0}, "rehearsal_per_step"),
-        ({"normalisation": "all"}, "normalisation"),
-        ({"problems": "some"}, "problems"),
-        ({"verifier_workers": 0}, "verifier_workers"),
-        ({"sql_rule": "lenient"}, "sql_rule"),
-        ({"verifier": "math_qwen"}, "antlr4"),
-        ({"chat": False, "system_prompt": "Think."}, "needs chat=true"),
-        ({"etha": 0.1}, "etha"),
-        ({"pool": "???"}, "dph.pool is missing"),
-    ],
-)
-def test_a_wrong_setting_of_training_is_named(changes, message):
-    with pytest.raises(SettingsError, match=message):
-        settings.train_settings(config(**changes))
+TRAIN, PRESAMPLE = settings.train_settings, settings.presample_settings
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("read", "changes", "message"),
     [
-        ({"samples": 4}, "threshold"),
-        ({"wrong_final": "keep"}, "wrong_final"),
-        ({"chunk_size": 0}, "chunk_size"),
+        (PRESAMPLE, {"samples": 4}, "threshold"),
+        (PRESAMPLE, {"wrong_final": "keep"}, "wrong_final"),
+        (PRESAMPLE, {"chunk_size": 0}, "chunk_size"),
+        (TRAIN, {"divergence": "jensen"}, "there is no 'jensen'"),
+        (TRAIN, {"objective": {"eta": 0.1}, "eta": 0.2}, "is 0.1, and also 0.2: set it only once"),
+        (TRAIN, {"overlong_buffer": 1.5}, "overlong_buffer"),
+        (TRAIN, {"js_definition": True}, "needs divergence='jensen_shannon'"),
+        (TRAIN, {"rehearsal_per_step": 0}, "rehearsal_per_step"),
+        (TRAIN, {"normalisation": "all"}, "normalisation"),
+        (TRAIN, {"problems": "some"}, "problems"),
+        (TRAIN, {"verifier_workers": 0}, "verifier_workers"),
+        (TRAIN, {"sql_rule": "lenient"}, "sql_rule"),
+        (TRAIN, {"verifier": "math_qwen"}, "antlr4"),
+        (TRAIN, {"chat": False, "system_prompt": "Think."}, "needs chat=true"),
+        (TRAIN, {"etha": 0.1}, "etha"),
+        (TRAIN, {"pool": "???"}, "dph.pool is missing"),
     ],
 )
-def test_a_wrong_setting_of_pre_sampling_is_named(changes, message):
+def test_a_wrong_setting_of_training_or_pre_sampling_is_named(read, changes, message):
     with pytest.raises(SettingsError, match=message):
-        settings.presample_settings(config(**changes))
+        read(config(**changes))
 
 
 @pytest.mark.parametrize(

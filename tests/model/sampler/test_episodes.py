@@ -13,6 +13,7 @@ from environment_classes import (
     BeginsApart,
     BeginsAsItsCounter,
     Coding,
+    Everything,
     Game,
     Hostile,
     Increment,
@@ -164,6 +165,14 @@ def test_a_row_without_room_for_another_turn_is_cut_off_behind_its_own_tokens(to
     assert all(graded.completion.written)
     assert within.verdict.outcome is Outcome.CUT_OFF
     assert len(within.completion.token_ids) < 999
+
+
+def test_words_of_reset_that_leave_no_room_for_a_turn_cut_off_their_trajectory_alone(tokenizer):
+    asked = [Problem(problem_id=n[0], prompt="", answer={n: 0}) for n in ("a", "b" * 3000)]
+    with Environment(Everything) as environment:
+        draw = make_draw(tokenizer, environment, lambda *_: "Done.", context=3000)
+        (short,), (long,) = draw(asked, samples=1, seed=0).groups
+    assert (short.verdict.reward, long.verdict.outcome) == (0.5, Outcome.CUT_OFF)
 
 
 def test_a_hang_or_a_crash_costs_one_row_and_holds_up_no_other(tokenizer):

@@ -125,7 +125,7 @@ def test_counts_of_a_pool_leave_out_what_has_no_gold_answer():
         ("a", "CORRECT", "x"),
         ("a", "WRONG", "y"),
         ("b", "BAD_GOLD", "x"),
-        ("b", "BAD_GOLD", "x"),
+        ("b", "WRONG", "x"),  # not compared with its gold answer
     ]
     columns = dict(zip(("problem_id", "outcome", "style"), zip(*rows, strict=True), strict=True))
     counts = pool_style_counts(pa.table({n: list(c) for n, c in columns.items()}))

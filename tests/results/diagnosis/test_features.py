@@ -28,6 +28,8 @@ def test_values_bands_of_numbers_and_entries_of_lists_that_several_hold_are_feat
     assert held == {"db = a": [True] * 3 + [False] * 3, "db = b": [False] * 3 + [True] * 3}
     held, _ = features([{"hops": i} for i in range(16)])
     assert held["hops = 0 to 3"] == [True] * 4 + [False] * 12
+    held, _ = features([{"day": 20240101 + i} for i in range(16)])
+    assert held["day = 20240101 to 20240104"] == [True] * 4 + [False] * 12
     held, _ = features([{"hops": i % 2} for i in range(16)])
     assert held["hops = 1"] == [False, True] * 8
     held, _ = features(

@@ -157,6 +157,14 @@ def test_problems_that_cannot_be_graded_are_left_out_of_both_and_named(tmp_path)
     assert len(found.sets["dev"].problems) == 19
 
 
+def test_problems_that_only_one_of_the_two_has_are_named(tmp_path):
+    files = [tmp_path / "run.jsonl", tmp_path / "base.jsonl"]
+    for path, ids in zip(files, ("abc", "bcd"), strict=True):
+        rows = [{"problem_id": one, "correct": right} for one in ids for right in (0, 1)]
+        path.write_text("\n".join(map(json.dumps, rows)))
+    assert diagnose(*files, ks=[1]).left_out == {"answers": ("a", "d")}
+
+
 def test_sets_are_chosen_and_those_of_one_side_are_noted(tmp_path):
     model = a_model(10)
     both, only = (samples_of(*model.drawn(4, 0), set_name=name) for name in ("dev", "more"))

@@ -43,12 +43,17 @@ def test_of_two_draws_of_one_model_only_the_numbers_are_told():
 
 def test_totals_are_told_where_they_are_named():
     worse = changed(chances=BASE.chances * (np.arange(100) >= 30)[:, None])
-    told = sentences(diagnosed(worse, BASE))
+    found = diagnosed(worse, BASE)
+    told = sentences(found)
     assert (
         "solved by the base model and by no answer of the run" in told["solved_before_alone"].text
     )
     assert "correct_answers" in told
     assert "solved_after_alone" not in told
+    assert " They are p" in told["solved_before_alone"].text
+    total = replace(found.totals["solved_before_alone"], expected=100.0)  # fewer than chance shows
+    fewer = replace(found, totals={**found.totals, "solved_before_alone": total})
+    assert sentences(fewer)["solved_before_alone"].text.endswith("such problems.")
     back = sentences(diagnosed(BASE, worse))
     assert "solved_after_alone" in back
     assert "solved_before_alone" not in back

@@ -81,6 +81,8 @@ def test_a_bad_gold_leaves_no_score_and_one_of_unknown_form_is_shown_whole():
     sample = log_sample(None, row, model="m", uuid="u")
     assert sample["scores"] == {}
     assert sample["output"]["choices"][0]["stop_reason"] == "max_tokens"
+    problem = Problem(problem_id="p", prompt="?", answer={"outcome": "CORRECT"})
+    assert log_sample(problem, row, model="m", uuid="u")["metadata"]["outcome"] == "BAD_GOLD"
     problem = Problem(problem_id="p", prompt="?", answer={"tests": [1, 2]})
     assert target_of(problem) == '{"tests": [1, 2]}'
 

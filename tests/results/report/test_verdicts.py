@@ -1,6 +1,6 @@
 """A run in one sentence: only what differs by more than chance is claimed."""
 
-from dph.results.report.verdicts import RunVerdict
+from dph.results.report.verdicts import RunVerdict, of_seeds, verdict_against
 from dph.runs.evaluate.intervals import Band
 from results.charts.synthetic import comparison_row
 
@@ -67,3 +67,18 @@ def test_without_greedy_answers_the_mean_is_the_first_try_and_no_width_does_no_h
     assert "mean@1 +5.0" in verdict(row("mean", 0.05, 0.04, 0.06))
     assert verdict(comparison_row("greedy", "base")) == "GRPO: nothing to compare with base."
     assert "+10.0" in verdict(row("greedy", 0.1, 0.1, 0.1))
+
+
+def test_one_loss_in_three_seeds_is_a_third_and_fewer_alone_than_by_chance_is_none(monkeypatch):
+    def seed(_, of):
+        lost, alone, expected = of
+        total = {"named": True, "observed": alone, "expected": expected}
+        totals, counts = {"solved_before_alone": total}, {"lost": lost}
+        found = {"totals": totals, "counts": counts, "sentences": []}
+        rows = [row("greedy", 0.0, -0.1, 0.1)]
+        return verdict_against(("GRPO", "base"), rows, {}, (None, None), {"dev": found})
+
+    monkeypatch.setattr("dph.results.report.verdicts.run_verdict", seed)
+    found = of_seeds(None, "GRPO", [(1, 1, 0.5), (0, 2, 9.5), (0, 0, 0.5)], planned=3)
+    texts = [part.text for part in found.parts()]
+    assert texts[1:] == ["0.3 problems lost a seed", "0.3 solved only by base"]

@@ -1,5 +1,6 @@
 """The arithmetic of the estimate; how near it is to what is held: lab/benchmarks/memory.py."""
 
+from dataclasses import replace
 from math import prod
 
 import pytest
@@ -41,6 +42,7 @@ def test_a_models_sizes_are_those_of_its_files(tmp_path, family):
     shape = read_shape(tmp_path)
     assert shape.parameters == sum(p.numel() for p in model.parameters())
     assert (shape.vocabulary, shape.hidden, shape.layers) == (48, 32, 2)
+    assert shape.plain_head == (family != "gemma2")  # which caps its logits
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gpt2"])
@@ -124,6 +126,8 @@ def test_blocks_of_logits_are_wide_ones_on_a_gpu_and_narrow_ones_on_a_cpu(tmp_pa
     # In float32 and in 16 bits; narrowed weights and a product of 32 numbers a word; and states.
     assert on_gpu == 1000 * 100_000 * 6 + 100_000 * 32 * (2 + 4) + 1000 * 32 * 6
     assert on_cpu == 1000 * 1048 * 6 + 1048 * 32 * (2 + 4) + 1000 * 32 * 6
+    capped = replace(shape, plain_head=False)  # logits, softmax and gradient of the whole table
+    assert memory._head(recipe, capped, 1000, cuda=True) == 3 * 4 * 10**8 + 100_000 * 32 * 2
 
 
 def test_terms_over_the_vocabulary_hold_tables_of_their_own(tmp_path):

@@ -132,8 +132,9 @@ def test_a_killed_run_ends_with_bit_identical_weights_and_metrics(rehearse, tmp_
     assert reproducible_log(tmp_path / "killed") == reproducible_log(tmp_path / "whole")
 
 
-def test_weights_of_another_checkpoint_than_the_newest_are_refused(start, tmp_path):
+def test_weights_of_another_checkpoint_are_refused_before_trackers(start, tmp_path, monkeypatch):
     start(make_recipe("grpo", steps=2), tmp_path)  # while this one loaded the initial policy
+    monkeypatch.setattr("dph.runs.train.loop.open_trackers", lambda *_: pytest.fail("started"))
     with pytest.raises(CheckpointError, match=r"another process trained in .*: start it again"):
         start(make_recipe("grpo", steps=4), tmp_path, loaded=None)
     assert latest_checkpoint(tmp_path / "checkpoints").name == "step_000002"

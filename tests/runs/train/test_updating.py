@@ -65,24 +65,16 @@ def test_the_gradient_equals_plain_autograd_of_the_formula(minibatch, reduction)
             "fixed_length": 1 / (len(rows) * 8),
         }[reduction]
 
-    def logprobs(row):
-        ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]])
-        table = model(input_ids=ids).logits.log_softmax(-1)[0]
-        where = range(len(row.prompt_ids) - 1, ids.shape[1] - 1)
-        return torch.stack([table[t, ids[0, t + 1]] for t in where])
-
     policy = [row for group in batch.groups for row in group]
     total = 0.0
     for row in policy:  # on policy the ratio is 1 in value
-        ratio = (logprobs(row) - torch.tensor(row.old_logprobs)).exp()
+        ratio = (own_logprobs(model, row) - torch.tensor(row.old_logprobs)).exp()
         total = total - weight(policy, row) * (ratio * row.advantage).sum()
     for row in batch.stored["rehearsal"]:
-        u = (logprobs(row) - torch.tensor(row.ref_logprobs)).exp()
+        u = (own_logprobs(model, row) - torch.tensor(row.ref_logprobs)).exp()
         f = u * u.log() - (u + 1) * ((u + 1) / 2).log()
         total = total + 0.7 * weight(batch.stored["rehearsal"], row) * f.sum()
-    model.zero_grad(set_to_none=True)
-    total.backward()
-    expected = torch.cat([p.grad.flatten() for p in model.parameters()])
+    expected = autograd(model, total)
     assert torch.allclose(found, expected, atol=1e-6, rtol=1e-4)
     assert report.grad_norm == pytest.approx(float(expected.norm()), rel=1e-4)
 
@@ -273,13 +265,9 @@ def batch_of(model, reference, *, shift=0.0):
     """Four new answers in two groups and three stored ones; ``shift`` moves the old log-probs."""
 
     def row(ids, advantage):
-        old = score(model, ids[:2], ids[2:])
-        return PolicyRow(
-            prompt_ids=ids[:2],
-            completion_ids=ids[2:],
-            advantage=advantage,
-            old_logprobs=tuple(x - shift * (-1) ** i for i, x in enumerate(old)),
-        )
+        made = policy_row(model, ids[:2], ids[2:], advantage)
+        old = tuple(x - shift * (-1) ** i for i, x in enumerate(made.old_logprobs))
+        return replace(made, old_logprobs=old)
 
     def kept(ids):
         return stored_answer(ids[2:], score(reference, ids[:2], ids[2:]), prompt=ids[:2])
@@ -296,6 +284,11 @@ def tables(model, ids, prompt=2):
     return table[prompt - 1 : -1]
 
 
+def own_logprobs(model, row):
+    table = tables(model, (*row.prompt_ids, *row.completion_ids), len(row.prompt_ids))
+    return table.gather(1, torch.tensor(row.completion_ids)[:, None])[:, 0]
+
+
 def autograd(model, loss):
     model.zero_grad(set_to_none=True)
     loss.backward()
@@ -308,9 +301,7 @@ def policy_loss(model, minibatch):
     tokens = sum(len(row.completion_ids) for row in rows)
     total = 0.0
     for row in rows:
-        table = tables(model, (*row.prompt_ids, *row.completion_ids))
-        now = table.gather(1, torch.tensor(row.completion_ids)[:, None])[:, 0]
-        ratio = (now - torch.tensor(row.old_logprobs)).exp()
+        ratio = (own_logprobs(model, row) - torch.tensor(row.old_logprobs)).exp()
         total = total - (ratio * row.advantage).sum() / tokens
     return total
 

@@ -18,6 +18,7 @@ from dph.results.vocabulary import set_label
 from dph.runs.evaluate.comparison import BASE, MODEL, ComparisonRow, RewardsSummary
 from dph.runs.evaluate.evaluated_runs import RunOnSet
 from dph.runs.evaluate.intervals import PEER
+from dph.runs.evaluate.metrics import Retention
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,7 +28,6 @@ _BANDS = f"all k together: the difference's bounds at all k at once; {PEER}: tho
 
 def passk_json(summary: RewardsSummary, source: Path, against: Path | None) -> dict[str, Any]:
     """For machines: fractions in [0, 1]; keep and explore are null where nothing can be said."""
-    kept = summary.retention
     return {
         "schema": 1,
         "input": str(source),
@@ -37,10 +37,7 @@ def passk_json(summary: RewardsSummary, source: Path, against: Path | None) -> d
         "left_out": list(summary.left_out),
         "metrics": {mine.metric: _metric(mine, other) for mine, other in _pairs(summary)},
         **_first_loss_json(summary),
-        "keep": kept and kept.keep,
-        "explore": kept and kept.explore,
-        "keep_null": kept and kept.keep_null,
-        "explore_null": kept and kept.explore_null,
+        **asdict(summary.retention or Retention()),
     }
 
 
@@ -210,10 +207,9 @@ def diagnosis_text(found: Diagnosis, *, most: int, width: int | None = None) -> 
         f"{set_label(name)}: {len(ids)} problem(s) left out: not in both, or no gold to grade by"
         for name, ids in found.left_out.items()
     ]
-    notes = [one_line(note, widest=_SENTENCE) for note in (*left_out, *found.notes)]
     levels = found.levels
     closing = [
-        *notes,
+        *(one_line(note, widest=_SENTENCE) for note in (*left_out, *found.notes)),
         "Two draws of one model differ in any of these lists with a chance of at most "
         f"{found.fdr:g}.",
         f"Levels of the lists: {levels.lost:.2g} (lost), {levels.gained:.2g} (gained), "

@@ -5,6 +5,7 @@ What a recipe's ``[objective]`` says becomes TRL's own settings, or is refused w
 
 import logging
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from trl import GRPOConfig
@@ -111,7 +112,7 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
             )
 
     def _read_objective(self) -> ObjectiveSettings:
-        given = self.objective
+        given = str(self.objective) if isinstance(self.objective, Path) else self.objective
         if isinstance(given, ObjectiveSettings):
             given = given.model_dump(exclude_unset=True, exclude_none=True)
         try:

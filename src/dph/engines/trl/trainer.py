@@ -77,9 +77,8 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
             refuse_settings(args)
         terms = args.terms
         self.anchors = open_anchors(terms, pool=args.pool, per_step=args.rehearsal_per_step)
-        self.own_advantage: AnyAdvantage | None = None
-        if own_advantage(terms):
-            self.own_advantage = make_objective(terms).advantage
+        own = make_objective(terms).advantage if own_advantage(terms) else None
+        self.own_advantage: AnyAdvantage | None = own
         super().__init__(model, reward_funcs, args, **keywords)
         if shared_prompts:
             refuse_trainer(self)
@@ -151,9 +150,7 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
     def compute_loss(self, model: Any, *inputs: Any, **keywords: Any) -> Tensor:
         """TRL's loss, and in training the anchors' terms of this micro-step."""
         loss: Tensor = super().compute_loss(model, *inputs, **keywords)
-        if not (self.anchors and model.training):
-            return loss
-        return loss + self._rehearse(model)
+        return loss + self._rehearse(model) if self.anchors and model.training else loss
 
     def _rehearse(self, model: Any) -> Tensor:
         micros = self.current_gradient_accumulation_steps

@@ -157,15 +157,9 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
         return verdict
 
     def _penalty(self, length: int) -> float:
-        objective = self._settings.objective
-        buffer = round(objective.overlong_buffer * self._limit)
+        limit, penalty = self._limit, self._settings.objective.overlong_penalty
+        buffer = round(self._settings.objective.overlong_buffer * limit)
         if not buffer:
             return 0.0
-        return float(
-            overlong_penalty(
-                torch.tensor([length]),
-                max_tokens=self._limit,
-                buffer=buffer,
-                penalty=objective.overlong_penalty,
-            )
-        )
+        lengths = torch.tensor([length])
+        return float(overlong_penalty(lengths, max_tokens=limit, buffer=buffer, penalty=penalty))

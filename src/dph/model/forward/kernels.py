@@ -210,15 +210,7 @@ def flash(
     device that may change between two replays of a graph.
     """
     out, log_sum, state, unused, _ = torch.ops.aten._flash_attention_forward(
-        query,
-        key,
-        value,
-        *segments,
-        0.0,
-        causal,
-        False,
-        scale=scaling,
-        seqused_k=used,
+        query, key, value, *segments, 0.0, causal, False, scale=scaling, seqused_k=used
     )
     return FlashPart(out, log_sum, (state, unused))
 

@@ -105,21 +105,11 @@ def _columns(
     found = [torch.zeros(0, 5, device=tokens.device)]
     for positions in blocks(len(tokens), vocabulary):
         p, q = mine.logprobs(positions), theirs.logprobs(positions)
-        chosen = tokens[positions, None]
+        chosen = (table.gather(1, tokens[positions, None])[:, 0] for table in (p, q))
         # Mask first: 0 * -inf is NaN.
         entropy = -(p.exp() * p.masked_fill(p == -torch.inf, 0.0)).sum(dim=-1)
-        found.append(
-            torch.stack(
-                [
-                    p.gather(1, chosen)[:, 0],
-                    q.gather(1, chosen)[:, 0],
-                    entropy,
-                    categorical_kl(p, q),
-                    categorical_kl(q, p),
-                ],
-                dim=1,
-            ).float()
-        )
+        columns = [*chosen, entropy, categorical_kl(p, q), categorical_kl(q, p)]
+        found.append(torch.stack(columns, dim=1).float())
     return torch.cat(found)
 
 

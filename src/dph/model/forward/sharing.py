@@ -114,8 +114,7 @@ def packing_support(model: PreTrainedModel, prompts: Sequence[Ids] = ()) -> Supp
         if support.refusal and all(support.refusal != other.refusal for other in known.values()):
             _LOG.warning(
                 "%s: prompts are not shared in the training forward: %s",
-                type(model).__name__,
-                support.refusal,
+                *(type(model).__name__, support.refusal),
             )
         known[mode] = support
     return known[mode]

@@ -275,6 +275,8 @@ class EpisodeSampler:
             rows = []
             for (place, index), episode in zip(places, episodes, strict=True):
                 prompt = self.encoder.prompt(problems[place], episode.said)
+                if self.context and len(prompt) + self.parameters.max_tokens > self.context:
+                    episode.cut_off("the prompt leaves no room for a turn")
                 rows.append(_Row(problems[place], place, index, episode, prompt))
             yield threads, rows
 

@@ -42,12 +42,10 @@ def run_channels(looks: Looks, colours: Sequence[str] = ()) -> dict[str, Spec]:
         "shape": [look.shape for look in looks.values()],
         "strokeDash": [[LINE * part for part in of.dash] or _SOLID for of in looks.values()],
     }
+    legend = {"legend": None} if colours else {}
     return {
-        name: {
-            **nominal("run", scale={"domain": list(looks), "range": list(drawn[name])}),
-            **({"legend": None} if colours else {}),
-        }
-        for name in drawn
+        name: nominal("run", scale={"domain": list(looks), "range": list(of)}, **legend)
+        for name, of in drawn.items()
     }
 
 
@@ -205,8 +203,7 @@ def training_panel(
     if base is not None:
         lines[BASE] = [(step, base, None) for step in dict.fromkeys((min(steps), max(steps)))]
     y = values(metric_title("effective_styles"), percent=False)
-    drawn = _lines(lines, looks, over(STEP_AXIS), y, marks=6)
-    return panel(title, detail, **drawn)
+    return panel(title, detail, **_lines(lines, looks, over(STEP_AXIS), y, marks=6))
 
 
 def progress_panel(

@@ -55,11 +55,10 @@ def evaluation_table(document: Mapping[str, Any]) -> Table:
     sets = document["sets"]
     caption = f"{document['model']}, {document['samples']} samples per problem"
     table = _table(caption, [""], map(set_label, sets))
-    ks = sorted({k for summary in sets.values() for k in summary["pass_at_k"]}, key=int)
     table.add_row("problems", *(str(summary["problems"]) for summary in sets.values()))
     for key in ("greedy", "mean"):
         table.add_row(key, *(percent(s[key], s["ci95"].get(key)) for s in sets.values()))
-    for k in ks:
+    for k in sorted({k for summary in sets.values() for k in summary["pass_at_k"]}, key=int):
         key = f"pass_at_{k}"
         cells = (percent(s["pass_at_k"].get(k), s["ci95"].get(key)) for s in sets.values())
         table.add_row(f"pass@{k}", *cells)
@@ -83,8 +82,7 @@ def comparison_table(
     sets = summary["base"]["sets"]
     shown = chosen_ks(next(iter(sets.values()))["pass_at_k"], ks)
     header = set_header(shown, cut_off=_knows_cut_off(models_of(summary)))
-    caption = INTERVAL_NOTE if intervals else "in per cent"
-    table = _table(caption, ["set", "method"], header)
+    table = _table(INTERVAL_NOTE if intervals else "in per cent", ["set", "method"], header)
     for name in sets:
         for i, row in enumerate(_rows(summary, name, shown, intervals=intervals)):
             table.add_row("" if i else visible(set_label(name)), *row)
@@ -150,13 +148,12 @@ def _knows_cut_off(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> boo
     return any(of.get("cut_off") is not None for sets in models.values() for of in sets.values())
 
 
-def _set_of(sets: Mapping[str, Any], set_name: str, model: str) -> Mapping[str, Any]:
+def _set_of(sets: Mapping[str, Mapping[str, Any]], set_name: str, model: str) -> Mapping[str, Any]:
     if set_name not in sets:
         raise DataError(
             f"{model!r} was not evaluated on set {set_name!r}, only on {', '.join(sets)}"
         )
-    found: Mapping[str, Any] = sets[set_name]
-    return found
+    return sets[set_name]
 
 
 def _table(caption: str, texts: Iterable[str], numbers: Iterable[str]) -> Table:

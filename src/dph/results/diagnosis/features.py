@@ -4,6 +4,7 @@ A feature is a column with a value, or a band of values, that some problems have
 ``db_id = concert``, ``gold_sql: characters = 41 to 63``.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -87,7 +88,8 @@ def _of_column(
     numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in known)
     if known and all(isinstance(value, list) for value in known):
         items = [set(map(_text, value)) if value is not None else set() for value in values]
-        for item in sorted(set().union(*items)):
+        often = Counter(item for one in items for item in one)
+        for item in sorted(item for item, times in often.items() if times >= FEWEST):
             yield (column, f"has {item}"), np.array([item in one for one in items])
         yield from _bands(f"{column}: entries", [None if v is None else len(v) for v in values])
     elif numeric and len(set(known)) > _FEW_NUMBERS:
@@ -120,7 +122,12 @@ def _bands(
         held = (numbers > lowest) & (numbers <= edge)
         lo, hi = numbers[held].min(), numbers[held].max()
         lowest = edge
-        yield (column, f"{lo:g}" if lo == hi else f"{lo:g} to {hi:g}"), held
+        yield (column, " to ".join(dict.fromkeys((_number(lo), _number(hi))))), held
+
+
+def _number(value: float) -> str:
+    """Whole numbers in full: dates and times are told apart by their last digits."""
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:g}"
 
 
 def _merged(

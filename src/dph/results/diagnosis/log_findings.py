@@ -231,12 +231,7 @@ def _course(about: str, what: str, series: LogSeries, written: Callable[[float],
     return _finding(about, text, begin=begin, end=end, half_way=half_way)
 
 
-def _number(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _small(value: float) -> str:
-    return f"{value:.2g}"
+_number, _small = "{:.2f}".format, "{:.2g}".format
 
 
 def _percent(value: float) -> str:

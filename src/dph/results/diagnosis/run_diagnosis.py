@@ -196,12 +196,13 @@ def _problems(results: RunResults, pair: PairedSet, notes: list[str]) -> list[Pr
 def _left_out(
     tables: Mapping[str, pa.Table], scores: Mapping[str, SetScores]
 ) -> dict[str, Sequence[str]]:
-    """Problems that a set has and the scores have not."""
+    """Problems that a set of either has and the scores have not."""
     left: dict[str, Sequence[str]] = {}
-    names, ids = (tables["run"][column].to_numpy() for column in ("set", "problem_id"))
+    both = [(one["set"].to_numpy(), one["problem_id"].to_numpy()) for one in tables.values()]
     for name, of_set in scores.items():
-        there = dict.fromkeys(ids[names == name].tolist())
-        if gone := [one for one in there if one not in set(of_set.problem_ids)]:
+        there = dict.fromkeys(one for names, ids in both for one in ids[names == name].tolist())
+        known = set(of_set.problem_ids)
+        if gone := [one for one in there if one not in known]:
             left[name] = tuple(gone)
     return left
 

@@ -287,7 +287,7 @@ def _totals(name: str, found: SetDiagnosis) -> Iterator[Finding]:
         one = found.totals[about]
         if one.named:
             shown = text.format(observed=one.observed, name=name, range=f"{one.lo} to {one.hi}")
-            if about == "solved_before_alone":
+            if about == "solved_before_alone" and one.observed > one.expected:
                 shown += _named_alone(found)
             values = {key: getattr(one, key) for key in ("observed", "expected", "lo", "hi")}
             yield Finding(about=about, text=shown, values=values)

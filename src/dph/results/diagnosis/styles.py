@@ -58,11 +58,12 @@ def set_style_counts(table: pa.Table, set_name: str, scores: SetScores) -> Style
 
 
 def pool_style_counts(samples: pa.Table) -> StyleCounts | None:
-    """The counts of a pool's answers, problems with a gold answer only; None without styles.
+    """The counts of a pool's answers, problems with a good gold only; None without styles.
 
     ``samples`` has the columns outcome, problem_id and style, each problem's rows together.
     """
-    graded = samples.filter(pc.field("outcome") != Outcome.BAD_GOLD.value)
+    broken = samples.filter(pc.field("outcome") == Outcome.BAD_GOLD.value)["problem_id"]
+    graded = samples.filter(~pc.field("problem_id").isin(broken.combine_chunks()))
     styles = np.array(graded["style"].to_pylist(), dtype=object)
     if all(one is None for one in styles):
         return None

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 from math import comb
 
 import numpy as np
@@ -60,13 +61,8 @@ def falls(total: int, first: int, second: int) -> Float[np.ndarray, "counts"]:
     >>> falls(1, 2, 2)
     array([0.5, 1. , 1. ])
     """
-    weights = _weights(total, first, second)
-    whole, summed = sum(weights), 0
-    tails = []
-    for weight in weights:
-        summed += weight
-        tails.append(summed / whole)
-    chances = np.array(tails)
+    summed = [*accumulate(_weights(total, first, second))]
+    chances = np.array([weight / summed[-1] for weight in summed])
     chances.flags.writeable = False
     return chances
 

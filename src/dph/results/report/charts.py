@@ -378,11 +378,10 @@ def front_chart(
         at[axis] = quantity(axis, titles[axis], scale=scale, axis=_AXIS)
     legend = {"values": [of.labels[key] for key in keys if key in shown], **_LEGEND}
     runs = {
-        name: {**channel, **nominal("label"), "legend": legend}
+        name: channel
+        | nominal("label", scale={**channel["scale"], "domain": columns["label"]}, legend=legend)
         for name, channel in page_channels({key: looks[key] for key in keys}).items()
     }
-    for channel in runs.values():
-        channel["scale"] = {**channel["scale"], "domain": columns["label"]}
     rules = [
         {
             "mark": {"type": "rule", "opacity": 0.45},

@@ -5,6 +5,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -68,11 +69,9 @@ def vega_script() -> str:
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace(
         "</script", "<\\/script"
     )
-    try:
+    with suppress(OSError):  # no cache directory that can be written: the next report takes as long
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_text(kept, script)
-    except OSError:
-        return script  # no cache directory that can be written: the next report takes as long
     return script
 
 
@@ -196,23 +195,20 @@ def page_html(
 
     ``made`` is the time that the page gives [default: now].
     """
-    return (
-        _environment()
-        .get_template("report.html")
-        .render(
-            title=title,
-            lead=lead,
-            runs=data.runs,
-            verdicts=verdict_lines(data),
-            sets=list(data.comparison),
-            trajectories=turn_facts(data.runs),
-            diagnoses=data.diagnoses,
-            diagnosed=diagnosed_runs(data),
-            notes=data.notes,
-            made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
-            version=version("dph-rl"),
-            **parts,
-        )
+    template = _environment().get_template("report.html")
+    return template.render(
+        title=title,
+        lead=lead,
+        runs=data.runs,
+        verdicts=verdict_lines(data),
+        sets=list(data.comparison),
+        trajectories=turn_facts(data.runs),
+        diagnoses=data.diagnoses,
+        diagnosed=diagnosed_runs(data),
+        notes=data.notes,
+        made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
+        version=version("dph-rl"),
+        **parts,
     )
 
 

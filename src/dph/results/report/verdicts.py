@@ -1,6 +1,6 @@
 """Verdicts on runs, one sentence each: gains and losses with intervals, ranked by what matters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
@@ -23,7 +23,7 @@ class VerdictPart:
     """A part of a sentence; ``lost`` has the problems that it speaks of, a number for each set."""
 
     text: str
-    lost: Mapping[str, int] = field(default_factory=dict)
+    lost: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +44,8 @@ class RunVerdict:
     rows: Sequence[ComparisonRow]
     bands: Mapping[str, Band] = field(default_factory=dict)
     ways: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    lost: Mapping[str, int] = field(default_factory=dict)
-    alone: Mapping[str, int] = field(default_factory=dict)
+    lost: Mapping[str, float] = field(default_factory=dict)
+    alone: Mapping[str, float] = field(default_factory=dict)
     unnamed: Sequence[str] = ()
     seeds: int = 1
     planned: int = 1
@@ -91,10 +91,10 @@ class RunVerdict:
             texts += [*self._reach(), self._ways()]
             counts = {name: count for name, count in self.lost.items() if count}
             if total := sum(counts.values()):
-                text = f"{total} problem{'s' * (total > 1)} lost{' a seed' * (self.seeds > 1)}"
+                text = f"{total:g} problem{'s' * (total != 1)} lost{' a seed' * (self.seeds > 1)}"
                 lost.append(VerdictPart(text=text, lost=counts))
             if alone := sum(self.alone.values()):
-                lost.append(VerdictPart(text=f"{alone} solved only by {self.baseline}"))
+                lost.append(VerdictPart(text=f"{alone:g} solved only by {self.baseline}"))
         lost += [VerdictPart(text=text) for text in self.unnamed]
         return [*(VerdictPart(text=text) for text in texts if text), *lost]
 
@@ -194,7 +194,8 @@ def verdict_against(
         for name, of in mine.items()
         if name in theirs
     }
-    alone = {name: of["totals"]["solved_before_alone"] for name, of in diagnosed.items()}
+    totals = {name: of["totals"]["solved_before_alone"] for name, of in diagnosed.items()}
+    alone = {n: of for n, of in totals.items() if of["named"] and of["observed"] > of["expected"]}
     sentences = [one for of in diagnosed.values() for one in of["sentences"]]
     return RunVerdict(
         run=names[0],
@@ -203,7 +204,7 @@ def verdict_against(
         bands=bands,
         ways={name: (a, b) for name, (a, b) in ways.items() if a is not None and b},
         lost={name: of["counts"]["lost"] for name, of in diagnosed.items()},
-        alone={name: total["observed"] for name, total in alone.items() if total["named"]},
+        alone={name: total["observed"] for name, total in alone.items()},
         unnamed=[one["text"].rstrip(".") for one in sentences if one["about"] == "too_few_answers"],
     )
 
@@ -261,6 +262,11 @@ def of_seeds(
     baselines = {one.baseline for one in each}
     ways = [name for name in each[0].ways if all(name in one.ways for one in each)]
     lost = dict.fromkeys(name for one in each for name in one.lost)
+
+    def of_seed(counts: Callable[[RunVerdict], Mapping[str, float]], name: str) -> float:
+        mean = round(fmean(counts(one).get(name, 0) for one in each), 1)
+        return int(mean) if mean.is_integer() else mean
+
     return RunVerdict(
         run=label,
         baseline=each[0].baseline if len(baselines) == 1 else "their initial policies",
@@ -269,8 +275,8 @@ def of_seeds(
             name: (fmean(of.ways[name][0] for of in each), fmean(of.ways[name][1] for of in each))
             for name in ways
         },
-        lost={name: round(fmean(one.lost.get(name, 0) for one in each)) for name in lost},
-        alone={name: round(fmean(one.alone.get(name, 0) for one in each)) for name in lost},
+        lost={name: of_seed(lambda one: one.lost, name) for name in lost},
+        alone={name: of_seed(lambda one: one.alone, name) for name in lost},
         seeds=len(each),
         planned=planned,
     )

@@ -139,9 +139,8 @@ _COLUMNS = pa.schema(
 
 def _texts(row: ComparisonRow) -> tuple[str, ...]:
     value = f"{100 * row.value:.1f} [{100 * row.lo:.1f}, {100 * row.hi:.1f}]"
-    found = row.difference
-    numbers = () if found is None else (100 * found.mean, 100 * found.lo, 100 * found.hi)
-    difference = "{:+.1f} [{:+.1f}, {:+.1f}]".format(*numbers) if numbers else ""
+    d = row.difference
+    difference = f"{100 * d.mean:+.1f} [{100 * d.lo:+.1f}, {100 * d.hi:+.1f}]" if d else ""
     return row.set_name, row.metric, row.run, value, difference
 
 

@@ -91,18 +91,17 @@ def evaluate(
     if len(set(names)) < len(names):
         raise SettingsError(f"evaluation sets need different names, got {', '.join(names)}")
     digest = _digest(sets, model=model, samples=samples, seed=seed, greedy=greedy)
+    report = on_progress or (lambda _: None)
     if samples_digest(path) == digest:
         table = read_samples(path)
-        _report(on_progress, table.num_rows)
+        report(table.num_rows)
         return table
     make_directory(path.parent)
     parts = TableParts(path.with_name(f"{path.stem}.partial"), job={"digest": digest})
     drawn = partial(
         evaluate_set, samples=samples, seed=seed, greedy=greedy, on_progress=on_progress
     )
-    found = parts.tables(
-        chunks(sets), drawn, found=lambda _, table: _report(on_progress, table.num_rows)
-    )
+    found = parts.tables(chunks(sets), drawn, found=lambda _, table: report(table.num_rows))
     whole = pa.concat_tables(found) if found else SAMPLES.empty_table()
     write_samples(path, whole, digest=digest)
     parts.remove()
@@ -172,11 +171,6 @@ def style_name(style: Callable[[str], str | None] | None) -> str | None:
     return name if own else f"{name} {code_fingerprint(style)}"
 
 
-def _report(on_progress: Callable[[int], None] | None, amount: int) -> None:
-    if on_progress:
-        on_progress(amount)
-
-
 TOKENS = pa.schema(
     [
         ("set", pa.string()),
@@ -220,15 +214,14 @@ def keep_token_details(
         return
     graded = {row[:3]: row[3] for row in _texts(samples_table) if row[2] < samples}
     parts = TableParts(path.with_name(f"{path.stem}.partial"), job={"digest": digest})
+    report = on_progress or (lambda _: None)
 
     def made(chunk: EvaluationSet) -> pa.Table:
         table = _table(chunk, _drawn(chunk, samples=samples, seed=seed), compare, piece)
-        _report(on_progress, len(chunk.problems))
+        report(len(chunk.problems))
         return table
 
-    found = parts.tables(
-        chunks(sets), made, found=lambda chunk, _: _report(on_progress, len(chunk.problems))
-    )
+    found = parts.tables(chunks(sets), made, found=lambda chunk, _: report(len(chunk.problems)))
     whole = pa.concat_tables(found) if found else TOKENS.empty_table()
     same = [graded.get(row[:3]) == row[3] for row in _texts(whole)]
     if not all(same):

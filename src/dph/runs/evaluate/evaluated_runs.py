@@ -167,13 +167,8 @@ def equal_answers(
             samples.setdefault(key, [[] for _ in runs])[place].append(row["sample_index"])
     groups = [
         AnswerGroup(
-            text=row["text"],
+            **{n: row[n] for n in ("text", "reward", "reason", "style", "tokens", "finished")},
             outcome=Outcome(row["outcome"]),
-            reward=row["reward"],
-            reason=row["reason"],
-            style=row["style"],
-            tokens=row["tokens"],
-            finished=row["finished"],
             samples=tuple(map(tuple, samples[key])),
         )
         for key, row in first.items()

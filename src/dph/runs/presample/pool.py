@@ -164,8 +164,7 @@ def write_pool(
 
 
 def _sizes(samples: Sequence[pa.Table], size: int) -> dict[str, Any]:
-    tokens = (pc.sum(pc.list_value_length(piece["token_ids"])).as_py() or 0 for piece in samples)
-    total = sum(tokens)
+    total = sum(pc.sum(pc.list_value_length(piece["token_ids"])).as_py() or 0 for piece in samples)
     return {
         "answers": sum(piece.num_rows for piece in samples),
         "tokens": total,

@@ -83,10 +83,8 @@ def histogram(correct: Sequence[int], samples: int) -> tuple[int, ...]:
     >>> histogram([0, 2, 2], samples=2)
     (1, 0, 2)
     """
-    counts = [0] * (samples + 1)
-    for count in correct:
-        counts[count] += 1
-    return tuple(counts)
+    counts = Counter(correct)
+    return tuple(counts[count] for count in range(samples + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,14 +341,11 @@ def presample(
         found = draw(chunk, samples=answers, seed=source.seed, on_progress=on_progress)
         return graded_table(found.groups)
 
-    def read_again(chunk: Sequence[Problem], _: pa.Table) -> None:
-        if on_progress:
-            on_progress(len(chunk) * answers)
-
+    report = on_progress or (lambda _: None)
     chunks = [problems[start : start + size] for start in range(0, len(problems), size)]
     pieces = [
         table.cast(schema).combine_chunks()
-        for table in parts.tables(chunks, drawn, found=read_again)
+        for table in parts.tables(chunks, drawn, found=lambda some, _: report(len(some) * answers))
     ]
     scored = StoredForm(
         encode=draw.encode, reference=reference, temperature=draw.parameters.temperature

@@ -15,12 +15,7 @@ from dph.errors import PoolError
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 
 EXPLORATION = pa.schema(
-    [
-        ("problem_id", pa.string()),
-        ("prompt", pa.string()),
-        ("answer", pa.string()),
-        ("correct", pa.int32()),
-    ]
+    [*((n, pa.string()) for n in ("problem_id", "prompt", "answer")), ("correct", pa.int32())]
 )
 REHEARSAL = pa.schema(
     [
@@ -35,9 +30,7 @@ REHEARSAL = pa.schema(
 WRITTEN = pa.field("written", pa.list_(pa.bool_()))
 """Only in pools of trajectories: whether the policy wrote each token."""
 REHEARSAL_FILE = "rehearsal.parquet"
-UNGRADABLE = pa.schema(
-    [("problem_id", pa.string()), ("outcome", pa.string()), ("reason", pa.string())]
-)
+UNGRADABLE = pa.schema([(n, pa.string()) for n in ("problem_id", "outcome", "reason")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -209,12 +209,13 @@ def train(
     """
     learner, checkpoints = _begin(recipe, directory, actors, problems, stored, digest)
     state = checkpoints.restored
-    trackers = open_trackers(recipe.track, recipe, directory)
-    with contextlib.closing(trackers), only_writer(directory), asked_to_stop() as stop:
+    with only_writer(directory), asked_to_stop() as stop, contextlib.ExitStack() as stack:
         if not loaded == checkpoints.newest == RunDirectory(directory).newest_checkpoint:
             raise CheckpointError(
                 f"another process trained in {directory} while this one began: start it again"
             )
+        trackers = open_trackers(recipe.track, recipe, directory)
+        stack.callback(trackers.close)
         recorder = _Recorder(learner, directory, checkpoints, trackers)
         on_start(state.step)
         recorder.go_on()
@@ -245,7 +246,7 @@ def _begin(
     if len(problems) < recipe.labelled_per_step:
         more = " in addition to the unlabelled ones" * recipe.self_consistency.active
         raise SettingsError(
-            f"train.problems_per_step = {recipe.train.problems_per_step}{more}, but there are only "
+            f"a step takes {recipe.labelled_per_step} problems{more}, but there are only "
             f"{len(problems)} problems to explore"
         )
     if actors.evaluations is not None:

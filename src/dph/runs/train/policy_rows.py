@@ -78,8 +78,7 @@ def warn_of_gap(gap: LogprobGap | None, *, dtype: str) -> None:
         _LOG.warning(
             "log-probs of sampler and trainer differ by %.2g nats a token (at most %g is "
             "rounding): do both have the same weights, temperature and precision?",
-            gap.mean,
-            TOLERANCE[dtype],
+            *(gap.mean, TOLERANCE[dtype]),
         )
 
 

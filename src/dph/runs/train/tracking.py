@@ -1,13 +1,12 @@
 """Metrics: always one JSON line for each step, and the trackers of accelerate on request."""
 
 import json
-import math
 import re
 import resource
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import nan
+from math import isfinite, nan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -163,7 +162,7 @@ class MetricsLog:
 
 
 def _plain(metrics: Metrics) -> dict[str, float | int | None]:
-    return {k: v if v is None or math.isfinite(v) else None for k, v in metrics.items()}
+    return {k: v if v is None or isfinite(v) else None for k, v in metrics.items()}
 
 
 class Trackers:

@@ -171,6 +171,15 @@ def test_requests_that_cannot_be_drawn_are_refused(tokens, stops, limits, messag
         sampler.sample([request], replace(PLAIN, stop_token_ids=stops), seed=0)
 
 
+def test_an_added_token_that_the_model_lacks_is_refused_in_a_prompt_alone():
+    tokenizer, requests = build_tokenizer(), ragged_requests()
+    tokenizer.add_tokens(["<image>"])
+    sampler = TorchSampler(build_model(), tokenizer)
+    assert sampler.sample(requests, PLAIN, seed=0) == sampler_of().sample(requests, PLAIN, seed=0)
+    with pytest.raises(ModelError, match="'p1': token 48 of its prompt is not in the vocabulary"):
+        sampler.sample([replace(requests[1], prompt_ids=(3, 48))], PLAIN, seed=0)
+
+
 def test_what_does_not_fit_is_refused():
     encoder, lost = build_model(), build_model()
     encoder.config.is_encoder_decoder = True

@@ -15,7 +15,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from dph._base.randomness import uniforms
 from dph.errors import DataError, ModelError, SettingsError
 from dph.model.forward.probing import probe_tokens, sees_later_tokens
-from dph.model.loading import autocast, evaluating
+from dph.model.loading import autocast, evaluating, longest_context
 from dph.model.prompts import completion_text
 from dph.model.releases import CACHE_ARGUMENTS, RECURRENT, cache_argument, keeps_state
 from dph.model.sampler.base import SampleRequest, SamplingParameters
@@ -89,9 +89,9 @@ class TorchSampler:
         if keeps_state(model.config, [type(model)]):
             raise ModelError(f"{type(model).__name__} is not supported: its layers {RECURRENT}")
         embeddings = model.get_input_embeddings().weight.shape[0]
-        if len(tokenizer) > embeddings:
+        if tokenizer.vocab_size > embeddings:  # without added ones, which no prompt may have
             raise ModelError(
-                f"the tokenizer has {len(tokenizer)} tokens, but the model only {embeddings} "
+                f"the tokenizer has {tokenizer.vocab_size} tokens, but the model only {embeddings} "
                 f"embeddings: they do not match"
             )
         self.model = model
@@ -282,9 +282,7 @@ def check_requests(
     config: PreTrainedConfig, requests: Iterable[SampleRequest], parameters: SamplingParameters
 ) -> None:
     """Refuse what cannot be sampled."""
-    config = config.get_text_config()
-    context = getattr(config, "max_position_embeddings", None)
-    vocabulary = config.vocab_size
+    context, vocabulary = longest_context(config), config.get_text_config().vocab_size
     for token in parameters.stop_token_ids:
         if not 0 <= token < vocabulary:
             raise SettingsError(f"stop token {token} is not in the vocabulary of {vocabulary}")
@@ -292,6 +290,9 @@ def check_requests(
         length = len(request.prompt_ids)
         if not length:
             raise DataError(f"problem {request.problem_id!r} has an empty prompt")
+        if (token := max(request.prompt_ids)) >= vocabulary:
+            name = f"problem {request.problem_id!r}: token {token} of its prompt"
+            raise ModelError(f"{name} is not in the vocabulary of {vocabulary}")
         if context is not None and length + parameters.max_tokens > context:
             raise SettingsError(
                 f"problem {request.problem_id!r}: a prompt of {length} tokens and max_tokens = "

@@ -346,8 +346,8 @@ def _ordered(answers: Sequence[GradedAnswer]) -> list[GradedAnswer]:
 def by_sets(answers: Answers) -> dict[str, dict[str, Sequence[GradedAnswer]]]:
     """The answers of each set by problem, the same number of each, in the order of the ids.
 
-    The number is the one that keeps the most answers; problems with fewer are left out, with a
-    warning. Greedy answers stay if every problem has one.
+    Of the numbers that at least half of the problems have it is the one that keeps the most
+    answers; problems with fewer are left out, with a warning. Greedy answers stay if all have one.
     """
     sets: dict[str, dict[str, Sequence[GradedAnswer]]] = {}
     for (name, problem_id), of in answers.by_problem.items():
@@ -360,7 +360,9 @@ def _even(
 ) -> dict[str, Sequence[GradedAnswer]]:
     drawn = {problem: [a for a in of if a.index != -1] for problem, of in problems.items()}
     counts = [len(of) for of in drawn.values()]
-    width = max(set(counts), key=lambda count: (count * sum(c >= count for c in counts), -count))
+    reached = {count: sum(c >= count for c in counts) for count in set(counts)}
+    usual = (count for count in reached if 2 * reached[count] >= len(counts))
+    width = max(usual, key=lambda count: (count * reached[count], -count))
     if len(set(counts)) > 1:
         logger.warning(
             "set %r: the first %d answers of each problem count; %d of %d problems have fewer and "
