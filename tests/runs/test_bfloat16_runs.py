@@ -126,7 +126,7 @@ def test_a_base_in_four_bits_has_the_nearest_codes_of_every_block(make_recipe, t
 def test_models_that_four_bits_would_round_away_are_refused(make_recipe, tmp_path):
     recipe = make_recipe("grpo", model=NARROW | LORA | {"weights": "nf4"})
     with (
-        prepare(recipe, tmp_path / "run") as plan,
+        prepare(recipe, tmp_path / "run", stage="evaluate") as plan,
         pytest.raises(SettingsError, match=r'between two others.*set model.weights = "bfloat16"'),
     ):
         interpolation_stage(plan, [0.5], Silent())

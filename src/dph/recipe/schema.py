@@ -253,7 +253,8 @@ def _faults_with_environment(recipe: Recipe) -> Iterator[str]:
     data, engine = recipe.data, recipe.sampling.engine
     refused = [] if engine == "torch" else [f"sampling.engine = {engine!r}"]
     if data.shots is not None:
-        refused.append("[data.shots]")
+        count = data.shots.count
+        refused.append("data.shots.file" if count is None else f"data.shots.count = {count}")
     own = {"data.styles": data.styles}
     for name, of in data.sets.items():
         own |= {f"data.sets.{name}.verifier": of.verifier, f"data.sets.{name}.styles": of.styles}
