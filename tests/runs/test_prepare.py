@@ -108,7 +108,7 @@ def test_a_set_is_read_for_the_stages_that_ask_its_problems(make_recipe, tmp_pat
 
 
 def test_missing_terms_and_trackers_are_told_first(make_recipe, tmp_path, monkeypatch):
-    monkeypatch.setattr("dph.runs.check_model.find_spec", lambda name: name != "wandb" or None)
+    monkeypatch.setattr("dph.runs.check_model.find_spec", lambda name: name[:5] != "wandb" or None)
     misspelt, missing = {"advantage": {"kind": "own_advantage:nearnes"}}, {"to": ["wandb"]}
     for wrong, said in (({"objective": misspelt}, "'nearnes'"), ({"track": missing}, "'wandb'")):
         with pytest.raises(SettingsError, match=said), prepare(make_recipe(**wrong), tmp_path):
