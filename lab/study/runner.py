@@ -60,13 +60,14 @@ class Runner:
         in the next share.
         """
         state = _State(rows=read_rows(self._places))
-        self._lock(self._planner.plan(state.rows), state)
+        plan = self._planner.plan(state.rows)
+        self._lock(plan, state)
         patience = 0.0
         if self._minutes is not None:
             patience = min(LAST_SECONDS, 6 * self._minutes)
             self._until = time.monotonic() + 60 * self._minutes - patience
         try:
-            self._loop(self._planner.plan(state.rows), state, progress)
+            self._loop(plan, state, progress)
         except TimeoutError:
             progress.say(f"the share of {self._minutes:g} minutes ends")
         finally:

@@ -61,9 +61,8 @@ def copy_recipe(
     source = known.get(name.removesuffix(".toml").strip("/"))
     if source is None:
         raise SettingsError(f"there is no recipe {name!r}; there are: {', '.join(sorted(known))}")
-    text = "" if source.is_dir() else source.read_text(encoding="utf-8")
-    for path in source.parent.glob("*"):
-        if path.suffix in (".py", ".jsonl") and path.stem in text:
+    for path in () if source.is_dir() else source.parent.glob("*"):
+        if path.suffix in (".py", ".jsonl") and path.stem in source.read_text(encoding="utf-8"):
             folder = source.parent.relative_to(place).as_posix()
             raise SettingsError(f"{name} needs {path.name} next to it: copy {folder!r}, its folder")
     out = Path(source.name) if out is None else out

@@ -206,9 +206,9 @@ def _faults(recipe: Recipe) -> Iterator[str]:
                 f"objective.advantage.k={k} of {advantage.chosen} needs at least {needed} samples "
                 f"a problem, got train.samples_per_problem={train.samples_per_problem}"
             )
-    counts = advantage.chosen in ADVANTAGES and ADVANTAGES[advantage.chosen].counts
-    rule = recipe.data.verifier_settings["sql_rule"]
-    if counts and recipe.data.verifier == "sql" and rule in ("bird_soft_f1", "cartesian"):
+    row = ADVANTAGES.get(advantage.chosen)
+    rule = recipe.data.verifier_settings["sql_rule"] if recipe.data.verifier == "sql" else None
+    if row and row.counts and rule in ("bird_soft_f1", "cartesian"):
         yield (
             f"data.sql_rule = {rule!r} gives rewards between 0 and 1, and objective.advantage = "
             f"{advantage.chosen!r} counts right answers: choose another of them"
@@ -252,9 +252,8 @@ def _faults_with_environment(recipe: Recipe) -> Iterator[str]:
         )
     data, engine = recipe.data, recipe.sampling.engine
     refused = [] if engine == "torch" else [f"sampling.engine = {engine!r}"]
-    if data.shots is not None:
-        count = data.shots.count
-        refused.append("data.shots.file" if count is None else f"data.shots.count = {count}")
+    if (shots := data.shots) is not None:
+        refused.append(f"data.shots.count = {shots.count}" if shots.count else "data.shots.file")
     own = {"data.styles": data.styles}
     for name, of in data.sets.items():
         own |= {f"data.sets.{name}.verifier": of.verifier, f"data.sets.{name}.styles": of.styles}

@@ -78,6 +78,7 @@ def missing_extras(recipe: Recipe) -> list[str]:
     needed += [BITSANDBYTES] * (settings.weights == "nf4")
     needed += [LIGER] * (settings.kernels == "liger")
     missing = [f"model: {extra.missing}" for extra in needed if not extra.is_installed]
+    # tensorboardX serves as tensorboard.
     found = {n: find_spec(n) or find_spec(f"{n}X") for n in ("accelerate", *recipe.track.to)}
     trackers = [name for name in recipe.track.to if not (found["accelerate"] and found[name])]
     return missing + [f"track.to: {one!r} needs dph-rl[{one}] installed" for one in trackers]

@@ -1,6 +1,6 @@
 """Verdicts on runs, one sentence each: gains and losses with intervals, ranked by what matters."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
@@ -195,7 +195,7 @@ def verdict_against(
         if name in theirs
     }
     totals = {name: of["totals"]["solved_before_alone"] for name, of in diagnosed.items()}
-    alone = {n: of for n, of in totals.items() if of["named"] and of["observed"] > of["expected"]}
+    above = [n for n, of in totals.items() if of["named"] and of["observed"] > of["expected"]]
     sentences = [one for of in diagnosed.values() for one in of["sentences"]]
     return RunVerdict(
         run=names[0],
@@ -204,7 +204,7 @@ def verdict_against(
         bands=bands,
         ways={name: (a, b) for name, (a, b) in ways.items() if a is not None and b},
         lost={name: of["counts"]["lost"] for name, of in diagnosed.items()},
-        alone={name: total["observed"] for name, total in alone.items()},
+        alone={name: totals[name]["observed"] for name in above},
         unnamed=[one["text"].rstrip(".") for one in sentences if one["about"] == "too_few_answers"],
     )
 
@@ -262,11 +262,6 @@ def of_seeds(
     baselines = {one.baseline for one in each}
     ways = [name for name in each[0].ways if all(name in one.ways for one in each)]
     lost = dict.fromkeys(name for one in each for name in one.lost)
-
-    def of_seed(counts: Callable[[RunVerdict], Mapping[str, float]], name: str) -> float:
-        mean = round(fmean(counts(one).get(name, 0) for one in each), 1)
-        return int(mean) if mean.is_integer() else mean
-
     return RunVerdict(
         run=label,
         baseline=each[0].baseline if len(baselines) == 1 else "their initial policies",
@@ -275,11 +270,17 @@ def of_seeds(
             name: (fmean(of.ways[name][0] for of in each), fmean(of.ways[name][1] for of in each))
             for name in ways
         },
-        lost={name: of_seed(lambda one: one.lost, name) for name in lost},
-        alone={name: of_seed(lambda one: one.alone, name) for name in lost},
+        lost={name: _mean_count([one.lost.get(name, 0) for one in each]) for name in lost},
+        alone={name: _mean_count([one.alone.get(name, 0) for one in each]) for name in lost},
         seeds=len(each),
         planned=planned,
     )
+
+
+def _mean_count(counts: Sequence[float]) -> float:
+    """The mean with one decimal, and without one if it is whole."""
+    mean = round(fmean(counts), 1)
+    return int(mean) if mean.is_integer() else mean
 
 
 # The index of diagnoses.
